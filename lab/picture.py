@@ -14,7 +14,7 @@ from longnn.data import NodeDataset, load
 from longnn.explain._subject import neighbours
 from longnn.explorer import place_nodes
 from longnn.records import Density
-from longnn.report import density_top, mean_response
+from longnn.report._filters import density_top, mean_response
 from longnn.runs import train
 
 #: Title, and how alike neighbours are, from -1 to 1.

@@ -11,7 +11,7 @@ Knows nothing of folders: it computes, :mod:`longnn.records` holds and :mod:`lon
 import dataclasses
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from longnn.records import (
     Calibration,
     Covered,
     Density,
+    ErrorRecord,
     FilterPath,
     FilterRecord,
     FrequencyShift,
@@ -51,7 +52,7 @@ from longnn.records import (
     Summary,
     summarize_repeats,
 )
-from longnn.report import describe_cover_filter, describe_filter, mean_response
+from longnn.report._filters import describe_cover_filter, describe_filter, mean_response
 from longnn.training import (
     FIELDS,
     FREE,
@@ -81,20 +82,19 @@ LEAST_DENSITY = 1e-3
 BINS = 10
 #: Points of a curve, and nodes of a scatter, that are written down.
 CURVE_POINTS, SCATTER_NODES = 200, 2000
+#: Draws of the test nodes for the interval of a score on one split, and most nodes of all draws.
+BOOTSTRAP, BOOTSTRAPPED = 200, 10_000_000
+#: Errors that are written down with the ids of their nodes.
+WORST = 20
 #: Steps of logistic regression; more change the score of a baseline by next to nothing.
 STEPS = 200
-
-
-def masks_of(split: Split) -> dict[str, Tensor]:
-    """The three sets of a split by name."""
-    return {"train": split.train, "val": split.val, "test": split.test}
 
 
 def score_sets(
     predicted: Tensor, dataset: NodeDataset, split: Split, readout: Readout | None = None
 ) -> dict[str, dict[str, float]]:
     """Scores of predictions on each of the three sets."""
-    masks = masks_of(split)
+    masks = {"train": split.train, "val": split.val, "test": split.test}
     return {name: score(predicted, dataset, mask, readout) for name, mask in masks.items()}
 
 
@@ -120,6 +120,7 @@ def describe_run(
         repeats[0],
         curve=curve_of(first.predicted, dataset, test, first.readout),
         residuals=residuals_of(first.predicted, dataset, test),
+        worst=worst_errors(first.predicted, dataset, test, first.readout),
     )
     beta = first.result.filter_path
     summary = summarize_repeats([repeat.scores for repeat in repeats])
@@ -211,7 +212,7 @@ def _describe_repeat(
         best_epoch=result.best_epoch,
         stopped=result.stopped,
         scores=score_sets(fit.predicted, dataset, split, fit.readout),
-        filters=describe_filters(fit.model, fit.start, largest, _types(dataset)),
+        filters=describe_filters(fit.model, fit.start, largest, [*dataset.backing.types()]),
         confusion=confusion,
         counts=counts,
         threshold=fit.readout.threshold,
@@ -221,10 +222,6 @@ def _describe_repeat(
         covered=covered_of(fit, dataset),
         members=tuple(_describe_member(dataset, m, largest, metric, fit) for m in fit.members),
     )
-
-
-def _types(dataset: NodeDataset) -> list[str]:
-    return [*dataset.backing.types()]
 
 
 def read_alike(predicted: Tensor, dataset: NodeDataset, fit: Fitted) -> Tensor:
@@ -251,7 +248,7 @@ def _describe_member(
         score(predicted, dataset, mask, fit.readout).get(metric) if fit.is_sound else None
         for mask in (split.val, split.test)
     )
-    types = _types(dataset)
+    types = [*dataset.backing.types()]
     filters = describe_filters(fit.model, fit.start, largest, types) if fit.is_sound else ()
     if filters:
         curve, words = mean_response(filters[0].response), filters[0].words
@@ -410,12 +407,15 @@ def curve_of(
     predicted: Tensor, dataset: NodeDataset, test: Tensor, readout: Readout
 ) -> PrecisionRecall | None:
     """Precision against recall of the rarer of two classes; None where there are not both."""
+    from sklearn.metrics import precision_recall_curve  # slow to load
+
     if dataset.task != "classification" or dataset.num_classes != 2 or not bool(test.any()):
         return None
     hit = (dataset.data.y[test] == readout.positive).numpy()
     if not hit.any() or hit.all():
         return None
-    recall, precision = recall_precision(hit, predicted[test, readout.positive].double().numpy())
+    p = predicted[test, readout.positive].double().numpy()
+    precision, recall, _ = precision_recall_curve(hit, p)
     chosen = (readout.choose(predicted)[test] == readout.positive).numpy()
     right = (chosen & hit).sum()
     keep = np.unique(np.linspace(0, len(recall) - 1, min(CURVE_POINTS, len(recall))).astype(int))
@@ -429,18 +429,6 @@ def curve_of(
     )
 
 
-def recall_precision(hit: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Recall and precision at each distinct probability from the smallest on, and at none.
-
-    >>> recall_precision(np.array([True, False, True]), np.array([0.9, 0.5, 0.5]))
-    (array([1. , 0.5, 0. ]), array([0.66666667, 1.        , 1.        ]))
-    """
-    order = np.argsort(-p, kind="stable")
-    last = np.append(p[order][1:] < p[order][:-1], True)  # of the nodes of one probability
-    right, taken = np.cumsum(hit[order])[last], np.flatnonzero(last) + 1
-    return np.append(right[::-1] / right[-1], 0.0), np.append((right / taken)[::-1], 1.0)
-
-
 def residuals_of(predicted: Tensor, dataset: NodeDataset, test: Tensor) -> Residuals | None:
     """Predicted and true values of test nodes (of the first target), or of a sample of them."""
     if dataset.task != "regression":
@@ -452,14 +440,46 @@ def residuals_of(predicted: Tensor, dataset: NodeDataset, test: Tensor) -> Resid
     if len(rows) > SCATTER_NODES:
         order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
         rows = rows[order[:SCATTER_NODES].sort().values]
-    degree = dataset.degrees
     values = predicted.reshape(dataset.num_nodes, -1)[:, 0]
     return Residuals(
         name=dataset.targets[0] if dataset.targets else "label",
         predicted=values[rows].double().numpy(),
         true=y[rows].double().numpy(),
-        degree=degree[rows].double().numpy(),
+        degree=dataset.degrees[rows].double().numpy(),
     )
+
+
+def worst_errors(
+    predicted: Tensor, dataset: NodeDataset, test: Tensor, readout: Readout
+) -> tuple[ErrorRecord, ...]:
+    """The largest errors on test nodes: of classes and labels those that were surest."""
+    y, chosen = dataset.data.y, readout.choose(predicted)
+    if dataset.task == "classification":
+        p_true = predicted.gather(1, y.clamp_min(0)[:, None])  # (nodes, 1)
+        error = (1 - p_true) * (chosen != y)[:, None]
+    elif dataset.task == "multilabel":
+        error = (chosen - y).abs() * (predicted - y).abs()
+    else:
+        error = (predicted - y).abs().reshape(len(y), -1)
+    error = torch.where(test[:, None], error.nan_to_num(0.0), 0.0)
+    size, order = error.flatten().topk(min(WORST, error.numel()))
+    names = list(dataset.targets or (dataset.classes if dataset.task == "multilabel" else ()))
+
+    def text(values: Tensor, node: int, column: int) -> str:
+        if dataset.task == "classification":
+            return dataset.classes[int(values[node])]
+        value = float(values.reshape(len(values), -1)[node, column])
+        if dataset.task == "multilabel":
+            return "yes" if value > 0.5 else "no"
+        return f"{value:.4g}"
+
+    worst = []
+    for far, at in zip(size[size > 0].tolist(), order.tolist(), strict=False):
+        node, column = divmod(at, error.shape[1])
+        what = names[column] if len(names) > 1 else ""
+        told = text(y, node, column), text(chosen, node, column)
+        worst.append(ErrorRecord(str(dataset.ids[node]), what, *told, far))
+    return tuple(worst)
 
 
 def label_counts(
@@ -470,15 +490,6 @@ def label_counts(
     labelled, has = ~torch.isnan(y), y > 0.5
     parts = (has.sum(0), (chosen & labelled).sum(0), (has & chosen).sum(0))
     return torch.stack(parts, 1).double().numpy()
-
-
-def mlp_config(config: Config) -> Config | None:
-    """The configuration of an MLP as like the model as can be; None if the model is one."""
-    if config.model == "mlp":
-        return None
-    mlp = config.replace(model="mlp", preset="fast", known_answers="none")
-    shared = {k: v for k, v in config.options.items() if k in mlp.options}
-    return mlp.replace(**shared)
 
 
 def simple_baselines(task: Task) -> dict[str, str]:
@@ -499,8 +510,6 @@ RIVALS = {
     "trees": ("boosted trees without the graph", "alone"),
     "neighbours": ("boosted trees with neighbours' averages", "neighbours"),
 }
-#: Draws of the test nodes for intervals on one split.
-BOOTSTRAP = 100
 
 
 def rival_configs(config: Config, dataset: NodeDataset) -> dict[str, Config]:
@@ -509,9 +518,9 @@ def rival_configs(config: Config, dataset: NodeDataset) -> dict[str, Config]:
     Trees are among it where they are worth their time.
     """
     rivals = {}
-    mlp = mlp_config(config)
-    if mlp is not None:
-        rivals["mlp"] = mlp
+    if config.model != "mlp":  # as like the model as can be
+        mlp = config.replace(model="mlp", preset="fast", known_answers="none")
+        rivals["mlp"] = mlp.replace(**{k: v for k, v in config.options.items() if k in mlp.options})
     if not is_for_trees(dataset):
         return rivals
     given = {key: value for key, value in config.to_dict().items() if key in FREE}
@@ -645,7 +654,7 @@ def drawn_scores(
         return []
     test, generator = mask.cpu().nonzero()[:, 0], torch.Generator().manual_seed(0)
     draws = []
-    for _ in range(BOOTSTRAP if len(test) else 0):
+    for _ in range(min(BOOTSTRAP, BOOTSTRAPPED // max(len(test), 1)) if len(test) else 0):
         drawn = test[torch.randint(len(test), (len(test),), generator=generator)]
         scores = [score(p, dataset, drawn, readout) for p, readout in predicted]
         shared = set.intersection(*(set(one) for one in scores))
@@ -687,76 +696,39 @@ def predict_baseline(name: str, problem: Problem, split: Split) -> Tensor:
     tensor([[1., 0.],
             [1., 0.]])
     """
-    features = problem.features
     y, train = problem.labels.cpu().numpy(), split.train.cpu().numpy()
-    x: Any
-    if name == "constant":
-        x = np.zeros((len(y), 1))
-    elif isinstance(features, SparseMatrix):
-        x = features.to_scipy()
-    else:
-        x = features.values.cpu().numpy()
-    predicted = {
-        "classification": _classify,
-        "multilabel": _label,
-        "regression": _regress,
-    }[problem.task](name, x, y, train, problem.outputs)
-    return torch.from_numpy(predicted).to(problem.dtype)
-
-
-def _classify(name: str, x: Any, y: np.ndarray, train: np.ndarray, outputs: int) -> np.ndarray:
-    """Probabilities (nodes, classes); a class without training node has none."""
-    train = train & (y >= 0)
-    model = _fit(_classifier(name), x[train], y[train])
-    predicted = np.zeros((len(y), outputs))
-    predicted[:, model.classes_] = model.predict_proba(x)
-    return predicted
-
-
-def _label(name: str, x: Any, y: np.ndarray, train: np.ndarray, outputs: int) -> np.ndarray:
-    """Probabilities (nodes, labels), each label for itself."""
-    columns = []
-    for k in range(outputs):
-        rows = train & ~np.isnan(y[:, k])
-        given = y[rows, k].astype(int)
-        if len(np.unique(given)) < 2:
-            columns.append(np.full(len(y), float(given[0]) if len(given) else 0.0))
+    x: Any = None  # which the constant does not need: on disk there are terms in its place
+    if name != "constant":
+        sparse = isinstance(problem.features, SparseMatrix)
+        x = problem.features.to_scipy() if sparse else problem.features.values.cpu().numpy()
+    predicted = np.zeros((len(y), problem.outputs))
+    if problem.task == "classification":
+        classes, p = _classify(name, x, y, train & (y >= 0))
+        predicted[:, classes] = p  # a class without training node has none
+        return torch.from_numpy(predicted).to(problem.dtype)
+    for k, column in enumerate(y.reshape(len(y), -1).T.astype(np.float64)):
+        rows = train & ~np.isnan(column)
+        if problem.task == "multilabel":
+            classes, p = _classify(name, x, column > 0.5, rows)
+            predicted[:, k] = p @ classes
         elif name == "constant":
-            columns.append(np.full(len(y), given.mean()))
+            predicted[:, k] = column[rows].mean()
         else:
-            columns.append(_fit(_classifier(name), x[rows], given).predict_proba(x)[:, 1])
-    return np.stack(columns, axis=1)
+            from sklearn.linear_model import Ridge
+
+            predicted[:, k] = Ridge().fit(x[rows], column[rows]).predict(x)
+    return torch.from_numpy(predicted.reshape(y.shape)).to(problem.dtype)
 
 
-def _regress(name: str, x: Any, y: np.ndarray, train: np.ndarray, outputs: int) -> np.ndarray:
-    """Values (nodes,) or (nodes, targets), each target for itself."""
-    from sklearn.dummy import DummyRegressor
-    from sklearn.linear_model import Ridge
-
-    make: Callable[[], Any] = DummyRegressor if name == "constant" else Ridge
-    columns = []
-    for values in y.reshape(len(y), -1).T:
-        rows = train & ~np.isnan(values)
-        columns.append(_fit(make(), x[rows], values[rows].astype(np.float64)).predict(x))
-    return columns[0] if outputs == 1 and y.ndim == 1 else np.stack(columns, axis=1)
-
-
-def _classifier(name: str) -> Any:
-    from sklearn.dummy import DummyClassifier
-    from sklearn.linear_model import LogisticRegression
-
-    if name == "constant":
-        return DummyClassifier(strategy="prior")
-    return LogisticRegression(max_iter=STEPS, tol=1e-3)
-
-
-def _fit(model: Any, x: Any, y: np.ndarray) -> Any:
-    from sklearn.dummy import DummyClassifier
+def _classify(name: str, x: Any, y: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes among some rows, and the probability of each for every node."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
+    classes, counts = np.unique(y[rows], return_counts=True)
+    if name == "constant" or len(classes) < 2:
+        return classes, counts / counts.sum()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # near enough for a baseline
-        if isinstance(model, LogisticRegression) and len(np.unique(y)) < 2:
-            model = DummyClassifier(strategy="most_frequent")
-        return model.fit(x, y)
+        model = LogisticRegression(max_iter=STEPS, tol=1e-3).fit(x[rows], y[rows])
+    return classes, model.predict_proba(x)

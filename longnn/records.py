@@ -315,6 +315,21 @@ class Covered(Schema):
     size: float  # the mean width, or the mean number of classes
 
 
+@dataclass(frozen=True)
+class ErrorRecord(Schema):
+    """A test node that is predicted wrongly: what is true of it, and what is predicted.
+
+    ``error`` is the distance of numbers; of classes and labels how improbable the truth was said to
+    be, from 0 to 1.
+    """
+
+    node: str  # its id
+    what: str  # which of several labels or numbers; else empty
+    true: str
+    predicted: str
+    error: float
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RepeatRecord(Schema):
     """One training of the repeats; what the task does not have is None."""
@@ -338,6 +353,7 @@ class RepeatRecord(Schema):
     curve: PrecisionRecall | None = None
     residuals: Residuals | None = None
     covered: Covered | None = None
+    worst: tuple[ErrorRecord, ...] = stored(empty=False, default=())  # the largest first
     members: tuple[MemberRecord, ...] = stored(empty=False, default=())  # of an ensemble
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -134,16 +135,17 @@ def test_every_node_is_predicted_the_unlabelled_too(club):
         assert text[name].to_pylist() == values
 
 
-def test_summary_says_score_split_seed_filter_and_report(club):
+def test_summary_says_question_answer_split_seed_and_report(club):
     folder, result = club
-    assert result.stdout.startswith("LON-GNN on club: test accuracy ")
+    question, _, answer, next_steps, *_ = result.stdout.splitlines()
+    assert question == "Is each node of club chess, rowing or tennis?"
+    assert answer.startswith("  Accuracy ")
+    assert f"`longnn explain {folder} NODE`" in next_steps
     assert "split stratified, seed 0" in result.stdout
-    assert "The filter is " in result.stdout
-    (line,) = [line for line in result.stdout.splitlines() if "Its basis" in line]
+    page = (folder / "report.html").read_text(encoding="utf-8")
     (learned,) = json.loads((folder / "record.json").read_text())["repeats"][0]["filters"]
-    start, end = ("a = {a:.2f}, b = {b:.2f}".format(**learned[key]) for key in ("start", "learned"))
-    moved = f"Its basis moved from {start} to {end}."
-    assert line.strip() == (moved if start != end else f"Its basis stayed at {end}.")
+    start, end = ("{a:.2f}, {b:.2f}".format(**learned[key]) for key in ("start", "learned"))
+    assert f"<td>{start}</td><td>{end}</td><td>{learned['words']}</td>" in page  # further down
     assert result.stdout.endswith(f"\nreport: {folder / 'report.html'}\n")
     assert result.stderr == (
         "note: All 900 edges were listed one way; each was made two-way.\n"
@@ -255,7 +257,7 @@ def test_compare_prints_a_table_and_writes_a_page(bundled, tmp_path, no_report):
     printed = succeed("compare", folder, other, "--output", page)
     assert "data: csbm\n" in printed
     assert "GPRGNN" in printed
-    assert "points, better on" in " ".join(printed.split())
+    assert re.search(r"[+-]\d+\.\d points,", printed)
     assert "\nlearned filters\n  run: " in printed
     assert printed.endswith(f"page: {page}\n")
     assert "LON-GNN" in page.read_text(encoding="utf-8")

@@ -29,7 +29,7 @@ from typer.testing import CliRunner
 from longnn import LONGNN, GraphOperator
 from longnn.cli import app
 from longnn.data import from_data, from_networkx, from_pandas, from_scipy
-from longnn.report import density_top
+from longnn.report._filters import density_top
 from longnn.runs._predictions import write_predictions
 from tests.helpers import changing
 

@@ -14,6 +14,7 @@ from longnn import LONGNNClassifier, LONGNNRegressor
 from longnn.data import from_pandas, load
 from longnn.explorer import collect
 from tests.commands import fail, succeed, without_report
+from tests.commands import longnn as longnn_command
 from tests.training.test_known import ring, smooth
 
 NODES = 320
@@ -197,17 +198,27 @@ def test_explanations_add_up(run):
 
 
 def test_the_command_explains_and_the_explorer_shows_it(run, tmp_path):
-    if run.dataset.backing.by_rows:
-        pytest.skip("the command reads it in memory")
-    text = succeed("explain", run.folder, "house 3", "--html", tmp_path / "why.html")
+    disk = run.dataset.backing.by_rows
+    again = ["--memory", "1", "--cache", run._reading["cache"]] if disk else []
+    text = succeed("explain", run.folder, "house 3", "--html", tmp_path / "why.html", *again)
     assert "known answer of" in text
     assert "Known answers by distance" in (tmp_path / "why.html").read_text(encoding="utf-8")
-    text = succeed("explain", run.folder, "house 3", "--known-answers", "none")
+    text = succeed("explain", run.folder, "house 3", "--known-answers", "none", *again)
     assert "known answer" not in text
+    alone = (
+        "predict",
+        run.folder,
+        "--known-answers",
+        "none",
+        "--output",
+        tmp_path / "p.csv",
+        *again,
+    )
+    assert "too narrow" in longnn_command(*alone).stderr
     page = collect([run])
     assert page["runs"][0]["change"]["shape"] == [NODES, 1]
     assert "known_answers among auto, run" in fail(
-        "predict", run.folder, "--known-answers", "all", "--output", tmp_path / "p.csv"
+        "predict", run.folder, "--known-answers", "all", "--output", tmp_path / "p.csv", *again
     )
 
 

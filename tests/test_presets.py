@@ -45,7 +45,7 @@ def test_the_report_shows_members_weights_and_gain(finished):
     for name in printed["portfolio"]:
         assert name in page
     lines = "\n".join(text_summary(RunRecord.read(folder)))
-    assert "of the leading model" in lines
+    assert "The leading model" in lines
 
 
 def test_a_search_around_an_ensemble_is_around_its_leader(finished):
@@ -56,7 +56,7 @@ def test_a_search_around_an_ensemble_is_around_its_leader(finished):
 
 def test_a_key_of_one_model_trains_one_and_says_so(tmp_path, no_report):
     result = command("train", *TINY, *FEW, "--set", "degree=2", "--output", tmp_path)
-    assert result.stdout.startswith("LON-GNN on csbm")
+    assert result.stdout.startswith("Is each node of csbm ")
     assert "one model is trained, since degree is set" in result.stderr
     refused = fail("train", *TINY, "--preset", "default", "--set", "degree=2")
     assert "Expected no `degree` beside preset='default'" in refused

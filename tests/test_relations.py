@@ -16,7 +16,7 @@ from longnn.data import DataError, from_data, from_networkx, load, make_split
 from longnn.data._convert import undirected
 from longnn.data._relations import Relation
 from longnn.explain import explain_nodes
-from longnn.report import describe_cover_filter
+from longnn.report._filters import describe_cover_filter
 from longnn.runs import train
 from longnn.training import complete, fit, score
 
@@ -139,7 +139,7 @@ def test_a_run_keeps_them_to_the_end(folders, kind):
         assert f"friend: {card['edge_types']['friend'] // 2:,}" in text
         assert [f["edge_type"] for f in filters] == ["friend", "rival"]
         for name in ("friend", "rival"):
-            assert f"The filter for edges of type {name} is" in page
+            assert f"or edges of type {name} it " in page
         assert "the eigenvalues of the graph of all edges, of whatever type, are" in page
     accuracy = record["summary"]["test"]["accuracy"]["mean"]
     assert accuracy > 0.85

@@ -17,7 +17,7 @@ from longnn.data._synthetic import csbm
 from longnn.description import make_bins, predict_baseline
 from longnn.records import RunRecord
 from longnn.report import text_summary
-from longnn.report._checks import graph_text
+from longnn.report._answer import graph_text
 from longnn.training import Job
 from tests.shifted import shifted_graph
 
@@ -131,6 +131,42 @@ def test_class_frequencies_that_differ_are_said_once(tmp_path: Path) -> None:
     plain = longnn.train(graph, {**config, "frequencies": "train"}).record
     assert "shift" not in plain.repeats[0].to_dict()
     assert not [line for line in text_summary(plain) if "frequen" in line]
+
+
+@pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
+def test_one_split_has_an_interval_and_its_worst_errors(graph: NodeDataset, task: str) -> None:
+    """Both are those of the predictions that are written."""
+    noise = torch.rand(120, 2, generator=torch.Generator().manual_seed(0))
+    y = {"classification": (noise[:, 0] < 0.4).long(), "regression": noise[:, 0]}
+    given = relabelled(graph, y.get(task, (noise < 0.4).float()))
+    run = longnn.train(given, {**FAST, "model": "lon", "baselines": False})
+    score = run.record.score()
+    assert score.low < score.mean < score.high
+    table, worst = run.predictions().to_pandas(), run.record.repeats[0].worst
+    table = table[table["set"] == "test"].set_index("id")
+    assert len(worst) > 3
+    assert [e.error for e in worst] == sorted((e.error for e in worst), reverse=True)
+    for e in worst:
+        row, what = table.loc[int(e.node)], f"_{e.what}" * (task == "multilabel")
+        if task == "regression":
+            assert e.error == pytest.approx(abs(row["predicted"] - row["label"]), rel=1e-5)
+        elif task == "classification":
+            assert (e.predicted, e.true) == (row["predicted"], row["label"])
+            assert e.error == pytest.approx(1 - row[f"p_{e.true}"], abs=1e-6)
+        else:
+            assert (e.predicted == "yes") == row[f"predicted{what}"] != (e.true == "yes")
+            assert e.error == pytest.approx(abs(row[f"p{what}"] - row[f"label{what}"]), abs=1e-6)
+    if task == "regression":
+        far = (table["predicted"] - table["label"]).abs().sort_values(ascending=False)
+        assert [int(e.node) for e in worst] == far.index[:20].tolist()
+
+
+def test_a_threshold_is_beside_the_predictions(rare: NodeDataset) -> None:
+    run = longnn.train(rare, {**FAST, "baselines": False})
+    table = run.predictions().to_pandas()
+    assert set(table["threshold_fraud"]) == {run.record.repeats[0].threshold}
+    chosen = np.where(table["p_fraud"] >= table["threshold_fraud"], "fraud", "ok")
+    assert chosen.tolist() == table["predicted"].tolist()
 
 
 def test_told_not_to_calibrate_it_does_not(graph: NodeDataset) -> None:

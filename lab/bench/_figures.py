@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 
 from lab.bench._record import KINDS, Cells, Record, cells, values
 from lab.bench._tables import contender_labels
-from longnn.report import (
+from longnn.report._style import (
     GREY,
     NAVY,
     ORANGE,

@@ -39,7 +39,7 @@ from lab.studies._views import ResultTable, listed, word
 from longnn import data
 from longnn._base.provenance import environment
 from longnn.data import NodeDataset
-from longnn.report import to_png, write_atomically
+from longnn.report._style import to_png, write_atomically
 from longnn.training import choose_device
 
 PACKAGE = "lab.studies"

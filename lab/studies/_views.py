@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from lab.records import Record
 from lab.studies._printed import read_toml
 from longnn.metrics import METRICS, summarize
-from longnn.report import GREY, NAVY, ORANGE, in_style, new_figure
+from longnn.report._style import GREY, NAVY, ORANGE, in_style, new_figure
 
 Scores = Sequence[float]
 #: Graph -> row -> scores over the splits.

@@ -29,16 +29,8 @@ from lab.records import Values
 from lab.studies._engine import read_record
 from lab.studies._printed import TEN
 from lab.studies._views import CAPTIONS, ResultTable
-from longnn.report import (
-    NAVY,
-    ORANGE,
-    PALE,
-    in_style,
-    jacobi_weight,
-    new_figure,
-    spectrum_axis,
-    to_png,
-)
+from longnn.report._filters import jacobi_weight
+from longnn.report._style import NAVY, ORANGE, PALE, in_style, new_figure, spectrum_axis, to_png
 
 TITLE = "Learned bases against the spectra of their graphs (history)"
 ORDER = 80

@@ -18,7 +18,7 @@ from lab.records import Values
 from lab.studies._engine import read_record
 from lab.studies._printed import read_toml
 from lab.studies._views import CAPTIONS, ResultTable
-from longnn.report import GREY, NAVY, ORANGE, SKY, in_style, new_figure
+from longnn.report._style import GREY, NAVY, ORANGE, SKY, in_style, new_figure
 
 TITLE = "How faithful explanations are, and how fast (history)"
 ORDER = 120

@@ -34,13 +34,13 @@ from longnn.config import Config
 from longnn.data._scaling import Scaling
 from longnn.polynomials._chebyshev import uniform_gram
 from longnn.registry import PAPER_FORM
-from longnn.report import (
+from longnn.report._filters import chebyshev_response
+from longnn.report._style import (
     GREY,
     LINES,
     NAVY,
     PALE,
     SKY,
-    chebyshev_response,
     colours,
     in_style,
     new_figure,

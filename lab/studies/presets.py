@@ -28,7 +28,7 @@ from lab.studies._views import (
     verdict,
     word,
 )
-from longnn.report import GREY, NAVY, ORANGE, in_style, new_figure
+from longnn.report._style import GREY, NAVY, ORANGE, in_style, new_figure
 
 TITLE = "How the defaults for own tables were chosen, on development tables (history)"
 ORDER = 104

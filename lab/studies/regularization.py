@@ -29,7 +29,7 @@ from lab.studies._engine import Cell, Cells, Context, read_record, rounded
 from lab.studies._views import CAPTIONS, ResultTable
 from longnn.filters import PolynomialFilter
 from longnn.polynomials import Basis, Jacobi, get_basis
-from longnn.report import WIDTH, in_style
+from longnn.report._style import WIDTH, in_style
 
 TITLE = "What penalising coefficients does to the filter (Figure 2)"
 ORDER = 70

@@ -31,7 +31,7 @@ from lab.studies._views import (
 )
 from longnn.config import Config
 from longnn.metrics import summarize
-from longnn.report import GREY, NAVY, ORANGE, in_style, new_figure
+from longnn.report._style import GREY, NAVY, ORANGE, in_style, new_figure
 
 TITLE = "Own tables with nothing set, against what the columns alone give (not in the paper)"
 ORDER = 105

@@ -28,7 +28,7 @@ from longnn.config import Config
 from longnn.data import NodeDataset
 from longnn.data._scaling import Scaling
 from longnn.registry import PAPER_FORM
-from longnn.report import ORANGE, colours, in_style, new_figure
+from longnn.report._style import ORANGE, colours, in_style, new_figure
 
 TITLE = "Table 5: time per epoch and in total"
 ORDER = 50

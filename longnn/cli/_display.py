@@ -158,23 +158,6 @@ def plain(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def split_shared(
-    columns: list[str], rows: list[list[str]]
-) -> tuple[list[str], list[str], list[list[str]]]:
-    """What all rows of a table share, one line each, and the table of the rest.
-
-    A single row shares nothing, and the first column names the rows.
-
-    >>> split_shared(["run", "data"], [["a", "cora"], ["b", "cora"]])
-    (['data: cora'], ['run'], [['a'], ['b']])
-    """
-    several = range(1, len(columns)) if len(rows) > 1 else range(0)
-    same = [i for i in several if len({row[i] for row in rows}) == 1]
-    kept = [i for i in range(len(columns)) if i not in same]
-    lines = [f"{columns[i]}: {rows[0][i]}" for i in same if rows[0][i]]
-    return lines, [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
-
-
 def seconds_text(seconds: Mapping[str, float]) -> str:
     """Where the time went: the whole, and the steps that took more than a tenth of it.
 

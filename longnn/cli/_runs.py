@@ -93,6 +93,9 @@ def predict(
     out.print(f"{rows} predictions{how}: {files}")
     if loaded.known:
         out.print(f"known answers: {loaded.known}")
+    used = any(one.used for one in loaded.trained.known)
+    if used and (known_answers == "none" or loaded.known.startswith("none")):
+        show_notes(["Intervals were learned with known answers; without them they are too narrow."])
 
 
 def evaluate(
@@ -122,9 +125,7 @@ def evaluate(
     rows = []
     for metric in dict.fromkeys(metric for means in summary.values() for metric in means):
         cells = [
-            longnn.report.interval_text(means[metric], metric=metric, short=True)
-            if metric in means
-            else ""
+            longnn.report.interval_text(means[metric], metric) if metric in means else ""
             for means in summary.values()
         ]
         rows.append([metric_of(metric).name, *cells])
@@ -240,8 +241,7 @@ def explain(
     else:
         explained = longnn.explain.explain_model(loaded.trained, dataset, sample=sample, **shared)
     if json_:
-        tables = explained.arrow() if ids else explained.tables
-        plain = {name: table.to_pylist() for name, table in tables.items()}
+        plain = {name: table.to_pylist() for name, table in explained.arrow().items()}
         print_json({**explained.about(), **plain}, default=str)
     elif ids:
         _show_nodes(explained, top)
@@ -298,16 +298,8 @@ def _show_nodes(explanation: "Explanation", top: int) -> None:
         out.print(f"\n{e.node}", style="bold")
         for line in shown.why(explanation, e):
             out.print(line)
-        _show_table(*shown.source_rows(e, top))
-        _show_table(["by distance", "nodes", "contribution"], shown.ring_rows(e))
-        _show_table(["by way", "contribution"], shown.way_rows(e))
-        if e.features is not None:
-            rows = shown.feature_rows(explanation, e, top)
-            _show_table(["by feature", "contribution"], rows)
-        if e.known is not None:
-            columns, rows = shown.source_rows(e.known, top)
-            _show_table(["known answer of", *columns[1:]], rows)
-            _show_table(["known answers", "nodes", "contribution"], shown.ring_rows(e.known))
+        for _, columns, rows in shown.tables(explanation, e, top):
+            _show_table(columns, rows)
         out.print(f"\nsum: {shown.sums(e)}")
     if len(explanation) > PRINTED:
         rest = len(explanation) - PRINTED
@@ -381,14 +373,13 @@ def compare(
     from longnn.runs._folder import read_record
 
     records = longnn.report.name_apart([read_record(folder) for folder in folders])
-    columns, *rows = longnn.report.comparison_rows(records)
-    shared, differing, cells = _display.split_shared(columns[:-1], rows)
-    for line in shared:
-        out.print(line)
-    out.print(_display.table(differing, cells))
+    words = longnn.report.compare_words(records)
+    for name, value in words.shared.items():
+        out.print(f"{name}: {value}")
+    out.print(_display.table(words.columns, words.rows))
     out.print("\nlearned filters", style="bold")
-    for row in rows:
-        out.print(f"  {row[0]}: {row[-1]}")
+    for name, told in words.filters.items():
+        out.print(f"  {name}: {told}")
     show_notes(longnn.report.cautions(records))
     page = longnn.report.write_comparison(records, output)
     out.print(f"\npage: {page}")

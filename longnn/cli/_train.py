@@ -173,7 +173,7 @@ def train(
         print_json({"run": str(folder), **run.record.to_dict()})
     elif not quiet:
         for line in longnn.report.text_summary(run.record):
-            out.print(line)
+            out.print(with_short_paths(line))
         out.print(f"  time {_display.seconds_text(run.seconds)}")
         out.print(f"\nreport: {folder / 'report.html'}")
 

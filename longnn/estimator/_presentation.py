@@ -15,7 +15,7 @@ from longnn._base.version import __version__
 from longnn.data import NodeDataset, Split
 from longnn.description import describe_baselines, describe_run
 from longnn.records import Request
-from longnn.report import GREY, NAVY, ORANGE
+from longnn.report._style import GREY, NAVY, ORANGE
 from longnn.training import Fitted, FittedMember, Population, Result, Trained
 
 if TYPE_CHECKING:

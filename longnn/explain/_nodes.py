@@ -116,8 +116,52 @@ class NodeExplanation(Shares):
         return self.score - self.constant - self.base - float(self.features.sum())
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Explanation:
+def frame(name: str, about: str) -> Any:
+    """A property: a table as a data frame of pandas, where it is installed, else an Arrow table."""
+    return property(lambda self: to_frame(self.arrow()[name]), doc=about)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Explained:
+    """What is explained and how, with its tables.
+
+    Args:
+        model: its name.
+        what: what the score is, in words.
+        method: how it was split, in words.
+        exact: whether all parts add up but for rounding.
+        notes: what a reader should know.
+    """
+
+    model: str
+    what: str
+    method: str
+    exact: bool
+    notes: Sequence[str]
+
+    def arrow(self) -> Mapping[str, pyarrow.Table]:
+        """All tables by name, as Arrow has them."""
+        raise NotImplementedError
+
+    def about(self) -> dict[str, Any]:
+        """What is explained and how, as plain data."""
+        plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(Explained)}
+        return {**plain, "notes": list(self.notes)}
+
+    def save(self, path: str | Path) -> list[Path]:
+        """Write the tables: ``.json`` holds all; ``.csv`` and ``.parquet`` get one file each.
+
+        Returns:
+            the files; the first is the one named.
+
+        Raises:
+            ValueError: for another ending.
+        """
+        return save_tables(self.arrow(), self.about(), Path(path))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Explanation(Explained):
     """Why some nodes are predicted so; made by :func:`explain_nodes` or ``estimator.explain``.
 
     ``explanation[0]`` is that of the first node. Tables are data frames where pandas is installed,
@@ -125,23 +169,25 @@ class Explanation:
 
     Args:
         nodes: one :class:`NodeExplanation` each.
-        model: its name.
-        what: what the score is, in words.
-        method: how it was split, in words.
-        exact: whether all parts add up but for rounding.
-        notes: what a reader should know.
         feature_names: one per feature.
         basis: name of the filter's basis, or empty.
     """
 
     nodes: Sequence[NodeExplanation]
-    model: str
-    what: str
-    method: str
-    exact: bool
-    notes: Sequence[str]
     feature_names: Sequence[str]
     basis: str = ""
+
+    contributions = frame(
+        "contributions", "One row per explained node and source, the largest first."
+    )
+    rings = frame("rings", "One row per explained node and distance.")
+    features = frame("features", "One row per explained node and feature that counts.")
+    degrees = frame(
+        "degrees", "One row per explained node and term, in Chebyshev's and the filter's own basis."
+    )
+    ways = frame("ways", "One row per explained node and way of the arcs to it.")
+    known = frame("known", "One row per explained node and known answer, the largest first.")
+    summary = frame("summary", "One row per explained node: what the parts add up to.")
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -192,11 +238,11 @@ class Explanation:
         scores = ["node", "predicted", "output", "probability", "score", "constant"]
         scores += ["contributions", "gap", "base", "features", "feature_gap", "change"]
         told = [
-            (e.node, e.known.sources[k], *(None if d < 0 else d,), float(e.known.contribution[k]))
+            (e.node, e.known.sources[k], None if d < 0 else int(d), float(value))
             for e in nodes
             if e.known is not None
             for k in e.known.order
-            for d in [int(e.known.distance[k])]
+            for d, value in [(e.known.distance[k], e.known.contribution[k])]
         ]
         return {
             "contributions": self._contributions(),
@@ -230,41 +276,6 @@ class Explanation:
             }
         )
 
-    @property
-    def contributions(self) -> Any:
-        """One row per explained node and source, the largest first: distance, weight, says."""
-        return to_frame(self._contributions())
-
-    @property
-    def rings(self) -> Any:
-        """One row per explained node and distance."""
-        return to_frame(self.arrow()["rings"])
-
-    @property
-    def features(self) -> Any:
-        """One row per explained node and feature that counts; empty where there is no split."""
-        return to_frame(self.arrow()["features"])
-
-    @property
-    def degrees(self) -> Any:
-        """One row per explained node and term of the filter, in Chebyshev's and its own basis."""
-        return to_frame(self.arrow()["degrees"])
-
-    @property
-    def ways(self) -> Any:
-        """One row per explained node and way of the arcs to it; empty where there are none."""
-        return to_frame(self.arrow()["ways"])
-
-    @property
-    def known(self) -> Any:
-        """One row per explained node and known answer that corrects it, the largest first."""
-        return to_frame(self.arrow()["known"])
-
-    @property
-    def summary(self) -> Any:
-        """One row per explained node: its score, and what the parts add up to."""
-        return to_frame(self.arrow()["summary"])
-
     def why(self, place: int = 0) -> str:
         """The explanation of one node in a few sentences."""
         return " ".join(_presentation.why(self, self.nodes[place]))
@@ -276,27 +287,6 @@ class Explanation:
     def write_page(self, path: str | Path) -> Path:
         """Write everything as one HTML page that needs no other file."""
         return _presentation.write_page(self, Path(path))
-
-    def save(self, path: str | Path) -> list[Path]:
-        """Write the tables: ``.json`` holds all; ``.csv`` and ``.parquet`` get one file each.
-
-        Returns:
-            the files; the first is the one named, with the contributions.
-
-        Raises:
-            ValueError: for another ending.
-        """
-        return save_tables(self.arrow(), self.about(), Path(path))
-
-    def about(self) -> dict[str, Any]:
-        """What is explained and how, as plain data."""
-        return {
-            "model": self.model,
-            "what": self.what,
-            "method": self.method,
-            "exact": self.exact,
-            "notes": list(self.notes),
-        }
 
 
 def to_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> pyarrow.Table:

@@ -7,7 +7,6 @@ all predictions, each by one pass: a filter is its own adjoint.
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from torch import Tensor
 
 from longnn.data import NodeDataset
 from longnn.explain._forms import Overall, join
-from longnn.explain._nodes import BLOCK, save_tables, to_frame, to_table
+from longnn.explain._nodes import BLOCK, Explained, frame, to_table
 from longnn.explain._subject import Subject, distances
 from longnn.training import Trained
 
@@ -26,16 +25,11 @@ SAMPLE, INTEGRATED = 1000, 20
 ALL = "all"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Overview:
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Overview(Explained):
     """What a model's predictions come from; made by :func:`explain_model`.
 
     Args:
-        model: its name.
-        what: what the explained scores are, in words.
-        method: how they were split, in words.
-        exact: whether the parts add up but for rounding.
-        notes: what a reader should know.
         explained: how many nodes the distances were counted over.
         tables: ``distances`` (output, distance, contribution per node, share of the absolute
             contributions of rings), ``features`` (output, feature, contribution per node, and its
@@ -44,45 +38,24 @@ class Overview:
             (measure, value; empty for a single model), as Arrow tables.
     """
 
-    model: str
-    what: str
-    method: str
-    exact: bool
-    notes: Sequence[str]
     explained: int
     tables: Mapping[str, pyarrow.Table]
+
+    distances = frame("distances", "By output and distance.")
+    features = frame("features", "By output and feature, the largest first.")
+    influence = frame("influence", "By node, the largest first.")
+    stability = frame("stability", "How alike the explanations of several repeats or members are.")
 
     def __repr__(self) -> str:
         return f"Overview(model={self.model!r}, method={self.method!r})"
 
-    @property
-    def distances(self) -> Any:
-        """By output and distance; a data frame where pandas is installed."""
-        return to_frame(self.tables["distances"])
-
-    @property
-    def features(self) -> Any:
-        """By output and feature, the largest first."""
-        return to_frame(self.tables["features"])
-
-    @property
-    def influence(self) -> Any:
-        """By node, the largest first."""
-        return to_frame(self.tables["influence"])
-
-    @property
-    def stability(self) -> Any:
-        """How alike the explanations of several repeats or members are."""
-        return to_frame(self.tables["stability"])
+    def arrow(self) -> Mapping[str, pyarrow.Table]:
+        """All tables by name."""
+        return self.tables
 
     def about(self) -> dict[str, Any]:
         """What is explained and how, as plain data."""
-        fields = ("model", "what", "method", "exact", "explained")
-        return {**{name: getattr(self, name) for name in fields}, "notes": list(self.notes)}
-
-    def save(self, path: str | Path) -> list[Path]:
-        """Write the tables, as :meth:`Explanation.save` does."""
-        return save_tables(self.tables, self.about(), Path(path))
+        return {**super().about(), "explained": self.explained}
 
 
 def explain_model(
@@ -244,9 +217,8 @@ def _stability(
         rows.append(("models or repeats compared", float(len(units))))
         size = np.stack([np.abs(rings[unit].sum(0)).sum(0) for unit in units])
         shares = size / np.maximum(size.sum(1, keepdims=True), np.finfo(float).tiny)
-        for d in range(shares.shape[1] - 1):
-            spread = float(shares[:, d].std(ddof=1))
-            rows.append((f"standard deviation of the share of distance {d}", spread))
+        spread = float(shares.std(0, ddof=1).max())
+        rows.append(("largest standard deviation of the share of a distance", spread))
         pairs = {"influence of nodes": [total for total, _ in split]}
         by_feature = [features for _, features in split if features is not None]
         if len(by_feature) == len(split):

@@ -10,8 +10,8 @@ import numpy as np
 from longnn._base.files import writing
 from longnn._base.version import __version__
 from longnn.explain._forms import WAYS
-from longnn.report import GREY, NAVY, ORANGE, in_style, new_figure, plain, write_atomically
 from longnn.report import _html as html
+from longnn.report._style import GREY, NAVY, ORANGE, in_style, new_figure, plain, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,11 +107,40 @@ def _largest(e: "Shares") -> str:
 
 def sums(e: "NodeExplanation") -> str:
     """The sum that adds up, in one line."""
-    return (
-        f"constant {signed(e.constant)}, contributions {signed(float(e.contribution.sum()))}, "
-        f"gap {e.gap:.1e}: score {e.score:.4f}"
-        + ("" if e.known is None else f"; known answers {signed(e.change)}")
-    )
+    *parts, score = sum_rows(e)
+    return ", ".join(" ".join(row) for row in parts) + f": {' '.join(score)}"
+
+
+def sum_rows(e: "NodeExplanation") -> list[list[str]]:
+    """The parts and the score that they add up to; known answers change the prediction, not it."""
+    known = [] if e.known is None else [["known answers", signed(e.change)]]
+    return [
+        *known,
+        ["constant", signed(e.constant)],
+        ["contributions", signed(float(e.contribution.sum()))],
+        ["gap", f"{e.gap:.1e}"],
+        ["score", f"{e.score:.4f}"],
+    ]
+
+
+def tables(
+    explanation: "Explanation", e: "NodeExplanation", limit: int
+) -> list[tuple[str, list[str], list[list[str]]]]:
+    """The tables of a node, for the terminal and for the page: title, columns and rows."""
+    rings = ["by distance", "nodes", "contribution"]
+    each = [("Largest contributions", *source_rows(e, limit)), ("By distance", rings, ring_rows(e))]
+    if e.ways is not None:
+        ways = [[way, signed(float(value))] for way, value in zip(WAYS, e.ways, strict=True)]
+        each.append(("By way", ["by way", "contribution"], ways))
+    if e.features is not None:
+        rows = feature_rows(explanation, e, limit)
+        each.append(("By feature", ["by feature", "contribution"], rows))
+    if e.known is not None:
+        columns, rows = source_rows(e.known, limit)
+        each.append(("Largest known answers", ["known answer of", *columns[1:]], rows))
+        rings = ["known answers", *rings[1:]]
+        each.append(("Known answers by distance", rings, ring_rows(e.known)))
+    return each
 
 
 def source_rows(e: "Shares", limit: int) -> tuple[list[str], list[list[str]]]:
@@ -135,13 +164,6 @@ def source_rows(e: "Shares", limit: int) -> tuple[list[str], list[list[str]]]:
             ]
         )
     return columns, rows
-
-
-def way_rows(e: "NodeExplanation") -> list[list[str]]:
-    """The table by way of the arcs: names and sums; empty where there are none."""
-    if e.ways is None:
-        return []
-    return [[way, signed(float(value))] for way, value in zip(WAYS, e.ways, strict=True)]
 
 
 def ring_rows(e: "Shares") -> list[list[str]]:
@@ -308,23 +330,6 @@ def write_page(explanation: "Explanation", path: Path) -> Path:
 
 def _node(explanation: "Explanation", e: "NodeExplanation", picture: str) -> Sequence[str]:
     """The blocks of one node: words, picture, tables whose sums add up."""
-    sums = [
-        ["constant", signed(e.constant)],
-        ["contributions of nodes", signed(float(e.contribution.sum()))],
-        ["gap", f"{e.gap:.1e}"],
-        ["score", f"{e.score:.4f}"],
-    ]
-    tables = [("Sums", ["part", "value"], sums)]
-    tables.append(("By distance", ["distance", "nodes", "sum"], ring_rows(e)))
-    if e.ways is not None:
-        tables.append(("By way", ["way", "sum"], way_rows(e)))
-    tables.append(("Largest contributions", *source_rows(e, ROWS)))
-    if e.known is not None:
-        sums.append(["known answers", signed(e.change)])
-        tables.append(("Known answers by distance", tables[1][1], ring_rows(e.known)))
-        tables.append(("Largest known answers", *source_rows(e.known, ROWS)))
-    if e.features is not None:
-        rows = feature_rows(explanation, e, ROWS)
-        tables.append(("By feature", ["feature", "contribution"], rows))
-    blocks = [html.table(caption, head, rows, words=[0]) for caption, head, rows in tables]
+    each = [("Sums", ["part", "value"], sum_rows(e)), *tables(explanation, e, ROWS)]
+    blocks = [html.table(caption, head, rows, words=[0]) for caption, head, rows in each if rows]
     return [html.paragraph(" ".join(why(explanation, e))), picture, *blocks]

@@ -27,6 +27,7 @@ from longnn.nn._ensemble import Ensemble
 from longnn.polynomials import Jacobi
 from longnn.records import RunRecord
 from longnn.registry import find_model
+from longnn.report._filters import density_top
 from longnn.runs import Run
 
 #: Most nodes on a page, and most numbers of a filter's path.
@@ -94,7 +95,6 @@ def _describe_run(
     run: Run, record: RunRecord, subject: Subject, shown: np.ndarray
 ) -> dict[str, Any]:
     """A run with its first repeat, and the others that there is room for."""
-    headline, *_ = report.text_summary(record)
     first, score = _describe_repeat(run, record, 0, subject, shown), record.score()
     room = CHARACTERS // max(_characters(first), 1)
     others = range(1, min(len(record.repeats), max(room, 1)))
@@ -105,11 +105,9 @@ def _describe_run(
     ]
     return {
         "name": record.name,
-        "headline": headline,
+        "headline": report.answer_text(record),
         "metric": metric_of(record.metric).name,
-        "score": ""
-        if score is None
-        else report.interval_text(score, metric=record.metric, short=True),
+        "score": "" if score is None else report.interval_text(score, record.metric),
         "repeats": len(record.repeats),
         "notes": list(record.missing),
         "spectrum": _spectrum(record),
@@ -259,7 +257,7 @@ def _spectrum(record: RunRecord) -> dict[str, Any] | None:
     return {
         "eigenvalue": pack(eigenvalues, "f8"),
         "density": pack(density, "f8"),
-        "top": report.density_top(eigenvalues, density),
+        "top": density_top(eigenvalues, density),
         "outliers": None if few is None else few.tolist(),
     }
 

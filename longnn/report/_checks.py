@@ -6,15 +6,15 @@ nothing of pages: the terminal and the report show the same sentences.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from longnn.metrics import UNEQUAL, metric_of
-from longnn.records import BaselineRecord, RunRecord, Summary
-from longnn.report._words import FEW, class_names, difference_text, score_text
+from longnn.records import RunRecord
+from longnn.report._answer import baseline_score, gain_over, is_even, ranked
+from longnn.report._words import FEW, class_names, score_text, sentence
 
 #: An epoch up to this one is the very start of training.
 START = 3
@@ -37,86 +37,11 @@ def checks(run: RunRecord) -> list[str]:
     return [sentence for check in _CHECKS if (sentence := check(run))]
 
 
-def best_baseline(run: RunRecord) -> BaselineRecord | None:
-    """The baseline with the best test score by the run's headline metric."""
-    scored = [b for b in run.baselines if run.metric in b.ahead and not b.uses_graph]
-    joined = [b for b in scored if b.name == "joined"]
-    if joined or not scored:  # like is compared with like
-        return joined[0] if joined else None
-    return min(scored, key=lambda b: _gain(b.ahead[run.metric], run.metric).mean)
-
-
-def graph_text(run: RunRecord) -> str:
-    """What the graph adds to the best baseline without it, in one sentence; empty without any."""
-    baseline = best_baseline(run)
-    if baseline is None:
-        return ""
-    gain = _gain(baseline.ahead[run.metric], run.metric)
-    score = score_text(baseline_mean(baseline, run.metric), run.metric)
-    whole = baseline.name == "joined"
-    who = "boosted trees, an MLP and a linear model" if whole else bare_title(baseline)
-    same = "the same kinds of models without it, joined by the same votes"
-    over = f"over {same if whole else f'the best model without the graph, {who}'} ({score})"
-    verb = "have" if whole else "has"
-    metric = metric_of(run.metric).name
-    if _even(gain, run.metric):
-        return f"The graph adds nothing here: {who}, without it, also {verb} {score}."
-    bare = gain.count == 1 and not gain.over_nodes  # no interval
-    if gain.low > 0 or (bare and gain.mean > 0):
-        return f"The graph adds {difference_text(gain, run.metric)} of {metric} {over}."
-    if gain.high < 0 or (bare and gain.mean < 0):
-        return f"The graph does not help here: {who}, without it, {verb} {score}."
-    difference = difference_text(gain, run.metric)
-    return f"The graph may add nothing: {difference} of {metric} {over} may be chance."
-
-
-def known_text(run: RunRecord) -> str:
-    """What known answers add, in one sentence; empty where nothing was to be known or compared."""
-    if run.config.get("known_answers", "none") == "none" or not run.baselines:
-        return ""
-    plain = [b.ahead[run.metric] for b in run.baselines if b.name == "plain" and b.ahead]
-    if not plain:
-        return (
-            "Known answers of neighbours are not used: the validation nodes do not show that they "
-            "help."
-        )
-    gain, metric = _gain(plain[0], run.metric), metric_of(run.metric).name
-    return f"Known answers of neighbours add {difference_text(gain, run.metric)} of {metric}."
-
-
-def baseline_mean(baseline: BaselineRecord, metric: str) -> float:
-    """The mean test score of a baseline over the repeats."""
-    summary = baseline.summary.get(metric)
-    return math.nan if summary is None else summary.mean
-
-
-def _gain(ahead: Summary, metric: str) -> Summary:
-    """How much better the run is, whichever way its metric counts."""
-    if metric_of(metric).higher:
-        return ahead
-    return dataclasses.replace(ahead, mean=-ahead.mean, low=-ahead.high, high=-ahead.low)
-
-
-def _even(gain: Summary, metric: str) -> bool:
-    """Whether the mean difference is zero in the digits that are shown."""
-    scale, digits = metric_of(metric).scale, metric_of(metric).digits
-    return round(scale * gain.mean, digits) == 0 and (gain.count == 1 or gain.low <= 0 <= gain.high)
-
-
-def bare_title(baseline: BaselineRecord) -> str:
-    """The name of a baseline where it is clear that it has no graph."""
-    return baseline.title.removesuffix(" without the graph")
-
-
 def _share(run: RunRecord, which: Sequence[bool]) -> str:
     """ "", or "In 2 of 5 repeats, " where not all are meant."""
     if all(which):
         return ""
     return f"In {sum(which)} of {len(which)} repeats, "
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:]
 
 
 def _early(run: RunRecord) -> str:
@@ -126,7 +51,7 @@ def _early(run: RunRecord) -> str:
     if 2 * sum(early) < len(early) or not any(early):
         return ""
     first = run.repeats[early.index(True)]
-    return _sentence(
+    return sentence(
         f"{_share(run, early)}the epoch that was kept is at the very start (epoch "
         f"{first.best_epoch} of {first.epochs}): training did not improve on it. Try a lower "
         "learning rate (--set lr_transform=0.005) or less dropout (--set input_dropout=0 --set "
@@ -139,7 +64,7 @@ def _late(run: RunRecord) -> str:
     late = [r.stopped == "epochs" and r.best_epoch > LIMIT * limit for r in run.repeats]
     if not any(late) or not limit:
         return ""
-    return _sentence(
+    return sentence(
         f"{_share(run, late)}training was still improving when its {limit} epochs were over. Allow "
         f"more: --set epochs={3 * limit}."
     )
@@ -147,23 +72,20 @@ def _late(run: RunRecord) -> str:
 
 def _behind(run: RunRecord) -> str:
     """Worse than a baseline, by the headline score."""
-    scored = [b for b in run.baselines if run.metric in b.ahead]
-    ahead = {b.name: _gain(b.ahead[run.metric], run.metric) for b in scored}
-    best = min(scored, key=lambda b: ahead[b.name].mean) if scored else None
-    gain = None if best is None else ahead[best.name]
-    if best is None or gain is None or gain.mean >= 0 or _even(gain, run.metric):
+    best = next(iter(ranked(run)), None)
+    gain = None if best is None else gain_over(best, run.metric)
+    if best is None or gain is None or gain.mean >= 0 or is_even(gain, run.metric):
         return ""
-    scores = score_text(baseline_mean(best, run.metric), run.metric)
-    title = _sentence(bare_title(best)) + " without the graph" * (not best.uses_graph)
+    what = f"test {metric_of(run.metric).name} {baseline_score(best, run.metric)}"
+    title = sentence(best.title)
     if gain.count == 1:
         return (
-            f"{title} is better on this split: test {metric_of(run.metric).name} {scores}. More "
-            "repeats (--repeat 10) show whether that is chance."
+            f"{title} is better on this split: {what}. More repeats (--repeat 10) show whether "
+            "that is chance."
         )
     how = "is" if gain.high < 0 else "may be"
     return (
-        f"{title} {how} better: test {metric_of(run.metric).name} {scores}. Use that, or search "
-        "for better settings with `longnn tune`."
+        f"{title} {how} better: {what}. Use that, or search for better settings with `longnn tune`."
     )
 
 
@@ -179,7 +101,7 @@ def _one_class(run: RunRecord) -> str:
     advice = "Try --set class_weight=balanced."
     if len(matrix) == 2:
         advice = "Look at ROC AUC: the probabilities may tell them apart all the same."
-    return _sentence(
+    return sentence(
         f"{_share(run, alone)}every test node was predicted to be {name!r}: the model does not "
         f"tell the classes apart. {advice}"
     )
@@ -207,7 +129,7 @@ def _diverged(run: RunRecord) -> str:
     broken = [repeat.stopped == "diverged" for repeat in run.repeats]
     if run.members or not any(broken):
         return ""
-    return _sentence(
+    return sentence(
         f"{_share(run, broken)}training diverged, and the best epoch before was kept. Lower the "
         "learning rates, e.g. --set lr_transform=0.005."
     )

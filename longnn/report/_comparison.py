@@ -9,45 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from longnn.metrics import metric_of
 from longnn.records import RunRecord
+from longnn.report import _html as html
 from longnn.report._filter_figures import compared_filters_plate
-from longnn.report._html import (
-    Plate,
-    alert,
-    document,
-    embed,
-    heading,
-    pairs,
-    paragraph,
-    section,
-    table,
-    value_text,
-)
 from longnn.report._page import INTERVAL, METHOD
 from longnn.report._score_figures import compared_scores_plate
 from longnn.report._style import write_atomically
 from longnn.report._words import (
-    ends_on_scores,
-    filter_text,
-    is_stack,
+    filter_words,
     model_name,
     result_text,
     splits_text,
-    stack_words,
-)
-
-COLUMNS = (
-    "run",
-    "model",
-    "data",
-    "splits",
-    "score (mean, 95 % interval)",
-    "difference from the first run",
-    "learned filter",
 )
 
 
@@ -75,67 +52,72 @@ def write_comparison(runs: Sequence[RunRecord], out: str | Path) -> Path:
         The HTML file.
     """
     runs = name_apart(runs)
-    out = Path(out)
-    pictures = embed(comparison_plates(runs), out.with_name(f"{out.stem}_figures"))
+    out, words = Path(out), compare_words(runs)
+    pictures = html.embed(comparison_plates(runs), out.with_name(f"{out.stem}_figures"))
     title = "Comparison of " + ", ".join(run.name for run in runs)
     commands = {run.name: run.command for run in runs if run.command}
     repeated = any(len(run.repeats) > 1 for run in runs)
-    content = document(
+    content = html.document(
         title=title,
-        header=heading(title) + paragraph(_leader(runs), kind="soft"),
+        header=html.heading(title) + html.paragraph(_leader(runs), kind="soft"),
         main=[
-            alert(cautions(runs)),
-            section(
+            html.alert(cautions(runs)),
+            html.section(
                 "Results",
-                table("Runs", COLUMNS, comparison_rows(runs)[1:], words=range(len(COLUMNS))),
+                html.pairs("All runs", words.shared),
+                html.table("Runs", words.columns, words.rows, words=range(len(words.columns))),
                 *pictures.values(),
+                html.pairs("Learned filters", words.filters),
             ),
-            section(
+            html.section(
                 "How the numbers were obtained",
-                paragraph(METHOD),
-                paragraph(INTERVAL) if repeated else "",
+                html.paragraph(METHOD),
+                html.paragraph(INTERVAL) if repeated else "",
             ),
-            section(
-                "How the runs differ", pairs("Settings and options that differ", differences(runs))
+            html.section(
+                "How the runs differ",
+                html.pairs("Settings and options that differ", differences(runs)),
             ),
-            section("Reproduce the runs", pairs("Command of each run", commands)),
+            html.section("Reproduce the runs", html.pairs("Command of each run", commands)),
         ],
-        footer=paragraph("Written by longnn. This page needs no network and no other file."),
+        footer=html.paragraph("Written by longnn. This page needs no network and no other file."),
     )
     return write_atomically(out, content)
 
 
-def comparison_plates(runs: Sequence[RunRecord]) -> list[Plate]:
+def comparison_plates(runs: Sequence[RunRecord]) -> list[html.Plate]:
     """The figures of a comparison."""
     filtering = any(run.filters for run in runs)
     return [compared_scores_plate(runs), *([compared_filters_plate(runs)] if filtering else [])]
 
 
-def comparison_rows(runs: Sequence[RunRecord]) -> list[list[str]]:
-    """A table of words: the names of the columns, then one row per run."""
-    rows = [
-        [
-            run.name,
-            model_name(run),
-            run.data.name,
-            splits_text(run),
-            " ".join(result_text(run)),
-            paired_text(runs[0], run) if index else "the first run",
-            filter_words(run),
-        ]
+class Comparison(NamedTuple):
+    """Runs side by side in words: what all share, a table of the rest, the filter of each."""
+
+    shared: dict[str, str]
+    columns: list[str]
+    rows: list[list[str]]
+    filters: dict[str, str]
+
+
+def compare_words(runs: Sequence[RunRecord]) -> Comparison:
+    """What the terminal and the page say of several runs."""
+    each = [
+        {
+            "run": run.name,
+            "model": model_name(run),
+            "data": run.data.name,
+            "splits": splits_text(run),
+            "score [95 % interval]": " ".join(result_text(run)),
+            "against the first": paired_text(runs[0], run) if index else "the first",
+        }
         for index, run in enumerate(runs)
     ]
-    return [list(COLUMNS), *rows]
-
-
-def filter_words(run: RunRecord) -> str:
-    """The filters of the first repeat in words; one phrase per layer."""
-    phrases = [filter_text(record) for record in run.filters]
-    if len(phrases) < 2:
-        return phrases[0] if phrases else "none"
-    if is_stack(run):
-        return f"blocks{' and scores' * ends_on_scores(run)}: {stack_words(phrases)}"
-    return "; ".join(f"layer {index}: {words}" for index, words in enumerate(phrases, 1))
+    same = [key for key in each[0] if len(runs) > 1 and len({row[key] for row in each}) == 1]
+    columns = [key for key in each[0] if key == "run" or key not in same]
+    shared = {key: each[0][key] for key in same if key not in columns}
+    rows = [[row[key] for key in columns] for row in each]
+    return Comparison(shared, columns, rows, {run.name: filter_words(run) for run in runs})
 
 
 def paired_text(first: RunRecord, other: RunRecord) -> str:
@@ -153,8 +135,7 @@ def paired_text(first: RunRecord, other: RunRecord) -> str:
     if not gain.any():
         return f"no difference on {len(common)} {splits}"
     metric = metric_of(other.metric)
-    unit = metric.points.replace(" ", " percentage ")
-    size = f"{metric.scale * gain.mean():+z.{metric.digits}f}{unit}"
+    size = f"{metric.scale * gain.mean():+z.{metric.digits}f}{metric.points}"
     better = metric.sign * gain > 0
     equal = f", equal on {(gain == 0).sum()}" if (gain == 0).any() else ""
     return f"{size}, better on {better.sum()} of {len(common)} {splits}{equal}"
@@ -194,7 +175,8 @@ def differences(runs: Sequence[RunRecord]) -> dict[str, str]:
         values = [run.config.get(key, "does not have it") for run in runs]
         if any(value != values[0] for value in values):
             differing[key] = "; ".join(
-                f"{run.name}: {value_text(value)}" for run, value in zip(runs, values, strict=True)
+                f"{run.name}: {html.value_text(value)}"
+                for run, value in zip(runs, values, strict=True)
             )
     return differing
 

@@ -8,12 +8,12 @@ file.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longnn.records import FilterRecord, History, MemberRecord, RunRecord
+from longnn.records import FilterRecord, MemberRecord, RunRecord
 from longnn.report._filters import (
     align_signs,
     density_top,
@@ -39,15 +39,14 @@ from longnn.report._style import (
     spectrum_axis,
 )
 from longnn.report._words import (
-    ends_on_scores,
     filter_names,
     filter_text,
+    filter_words,
     gain_text,
     is_cover,
     is_stack,
     kind_of,
     ladder_order,
-    learned_text,
     model_name,
     outliers_text,
 )
@@ -66,7 +65,7 @@ COLOURED = 6  # members drawn in colour, by weight; the others are thin and grey
 #: What stands at the two ends of a spectrum: of a graph, and of a double cover.
 ENDS = ("← low frequency (smooth)", "high frequency (rough) →")
 COVER_ENDS = ("← sources and targets alike", "sources and targets opposite →")
-COVER_AXIS = "1 − eigenvalue of the double cover, λ"
+AXIS, COVER_AXIS = "Laplacian eigenvalue λ", "1 − eigenvalue of the double cover, λ"
 
 
 def filter_plate(run: RunRecord) -> Plate:
@@ -99,7 +98,7 @@ def filter_plate(run: RunRecord) -> Plate:
         lambda: filter_response(run),
         "The learned filter",
         f"{_spectrum_words(run)} {lines}{others}{back}{sign}",
-        "Learned response against Laplacian eigenvalue. " + " ".join(learned_text(run)),
+        f"Learned response against Laplacian eigenvalue: {filter_words(run)}.",
     )
 
 
@@ -113,7 +112,7 @@ def _ladder_plate(run: RunRecord) -> Plate:
         "right, at 2, signals that alternate between neighbours. The bands contain half and 90 % "
         "of the channels, each with the sign that agrees with the others; the bold line is the "
         f"mean. All panels have one scale.{_spectrum_text(run)}",
-        "Learned responses against Laplacian eigenvalue. " + " ".join(learned_text(run)),
+        f"Learned responses against Laplacian eigenvalue: {filter_words(run)}.",
     )
 
 
@@ -161,7 +160,7 @@ def filter_response(run: RunRecord) -> Figure:
         others = [
             repeat.filters[index] for repeat in run.repeats[1:] if index < len(repeat.filters)
         ]
-        called = filter_names(run.filters, "layer")[index]
+        called = filter_names(run)[index]
         what = f"{called}: " if called else ""
         named_after_someone = record.basis not in ("monomial", "interpolation", "unnamed")
         name = record.basis.capitalize() if named_after_someone else record.basis
@@ -169,7 +168,7 @@ def filter_response(run: RunRecord) -> Figure:
         axes.set_title(plain(kind), loc="left", color=GREY)
         _draw_density(axes, run)
         _draw_filter(axes, record, others)
-        _show_inside(axes, _largest_eigenvalue(run))
+        _show_inside([axes], _largest_eigenvalue(run))
         _finish_spectrum(axes, _outliers_of(run), cover=is_cover(run))
     return figure
 
@@ -183,23 +182,11 @@ def filter_ladder(run: RunRecord) -> Figure:
     title = f"Learned filters on {plain(run.data.name, 20)}, {ladder_order(run)}{many}"
     height = 1.1 + 1.55 * rows
     figure, grid = new_figure(title, height=height, width=NARROW, rows=rows, columns=COLUMNS)
-    aligned = [align_signs(record.response)[0] for record in shown]
-    bands = [(*np.quantile(r, BAND, axis=0), r.mean(axis=0)) for r in aligned]  # 5 curves each
-    low, high = _limits(run, shown, bands)
-    names = filter_names(run.filters, "block", on_scores=ends_on_scores(run))
-    for index, (axes, record, band) in enumerate(zip(grid.flat, shown, bands, strict=False)):
-        name = plain(names[index], 24)
-        if run.data.density is not None:  # at the foot of the panel, half as high
-            lam, density = run.data.density
-            density = np.nan_to_num(density)
-            share = np.clip(density / density_top(lam, density), 0, 1)
-            axes.fill_between(lam, low, low + 0.5 * (high - low) * share, color=PALE, lw=0)
-        if record.channels > 1:
-            axes.fill_between(record.eigenvalues, band[0], band[3], color=SKY, alpha=0.35, lw=0)
-            axes.fill_between(record.eigenvalues, band[1], band[2], color=SKY, lw=0)
-        axes.plot(record.eigenvalues, band[4], color=NAVY, lw=2)
-        axes.set_ylim(low, high)
+    names = filter_names(run)
+    for index, (axes, record) in enumerate(zip(grid.flat, shown, strict=False)):
+        _draw_band(axes, record)
         axes.axhline(0, color=GREY, lw=0.8)
+        name = plain(names[index], 24)
         words = f"{name}, degree {record.degree}: {kind_of(filter_text(record))}"
         axes.set_title(plain(words), loc="left", color=GREY, fontsize=9)
         last = index + COLUMNS >= len(shown)
@@ -207,24 +194,28 @@ def filter_ladder(run: RunRecord) -> Figure:
         axes.tick_params(labelbottom=last, labelleft=index % COLUMNS == 0)
         if index % COLUMNS == 0:
             axes.set_ylabel("g(λ)")
+    low, high = _show_inside(grid.flat[: len(shown)], _largest_eigenvalue(run))
+    if run.data.density is not None:
+        lam, density = run.data.density  # at the foot of each panel, half as high
+        share = np.clip(np.nan_to_num(density) / density_top(lam, density), 0, 1)
+        top = low + 0.5 * (high - low) * share
+        for axes in grid.flat[: len(shown)]:
+            axes.fill_between(lam, low, top, color=PALE, lw=0, zorder=0)
     for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
     return figure
 
 
-def _limits(
-    run: RunRecord, shown: Sequence[FilterRecord], bands: Sequence[tuple[np.ndarray, ...]]
-) -> tuple[float, float]:
-    """One scale for all panels, by what lies inside the spectrum of the graph."""
-    largest = _largest_eigenvalue(run)
-    values = [
-        np.nan_to_num(np.stack(band)[:, record.eigenvalues <= largest + 0.02]).ravel()
-        for record, band in zip(shown, bands, strict=True)
-    ]
-    every = np.concatenate([*values, np.zeros(1)])
-    low, high = float(every.min()), float(every.max())
-    margin = 0.08 * (high - low) or 1.0
-    return low - margin, high + margin
+def _draw_band(axes: Axes, record: FilterRecord) -> None:
+    """The mean over the channels, and where half and 90 % of them are."""
+    lam, count = record.eigenvalues, record.channels
+    response = align_signs(record.response)[0]
+    low, lower, upper, high = np.quantile(response, BAND, axis=0)
+    if count > 1:
+        axes.fill_between(lam, low, high, color=SKY, alpha=0.35, lw=0, label="90 % of the channels")
+        axes.plot(lam, np.stack([low, high], axis=1), color=SKY, lw=0.8)  # apart from the density
+        axes.fill_between(lam, lower, upper, color=SKY, lw=0, label="half of the channels")
+    axes.plot(lam, response.mean(axis=0), color=NAVY, lw=2.5, label=f"mean of {count} channels")
 
 
 def members_plate(run: RunRecord) -> Plate:
@@ -264,7 +255,7 @@ def member_filters(run: RunRecord) -> Figure:
         style = {"color": shade, "ls": LINES[index % len(LINES)], "lw": 1.0 + 3.0 * member.weight}
         label = f"{plain(member.name, 30)}, weight {member.weight:.2f}"
         axes.plot(member.eigenvalues, _scaled(member, end), **style, label=label)
-    _show_inside(axes, end)
+    _show_inside([axes], end)
     _finish_spectrum(axes, _outliers_of(run), cover=is_cover(run))
     axes.set_ylabel("response, largest magnitude 1")
     return figure
@@ -297,69 +288,51 @@ def _outliers_of(run: RunRecord) -> np.ndarray:
 
 
 def _draw_filter(axes: Axes, record: FilterRecord, others: Sequence[FilterRecord]) -> None:
-    lam = record.eigenvalues
-    response = align_signs(record.response)[0]
-    mean = response.mean(axis=0)
     for index, other in enumerate(others):
         label = "mean of another repeat" if index == 0 else None
         curve = mean_response(other.response)
         axes.plot(other.eigenvalues, curve, color=ORANGE, ls="--", lw=1, alpha=0.5, label=label)
     if record.channels > MANY:
-        low, lower, upper, high = np.quantile(response, BAND, axis=0)
-        count = record.channels
-        axes.fill_between(lam, low, high, color=SKY, alpha=0.35, lw=0, label="90 % of the channels")
-        axes.plot(lam, np.stack([low, high], axis=1), color=SKY, lw=0.8)  # apart from the density
-        axes.fill_between(lam, lower, upper, color=SKY, lw=0, label="half of the channels")
-        axes.plot(lam, mean, color=NAVY, lw=2.5, label=f"mean of {count} channels")
-    elif record.channels > 1:
-        for index, channel in enumerate(response):
-            label = f"each of {record.channels} channels" if index == 0 else None
-            axes.plot(lam, channel, color=SKY, lw=1.1, label=label)
-        axes.plot(lam, mean, color=NAVY, lw=2.5, label="their mean")
-    else:
-        axes.plot(lam, mean, color=NAVY, lw=2.5, label="response")
+        _draw_band(axes, record)
+        return
+    lam, response = record.eigenvalues, align_signs(record.response)[0]
+    several = record.channels > 1
+    for index, channel in enumerate(response if several else ()):
+        label = f"each of {record.channels} channels" if index == 0 else None
+        axes.plot(lam, channel, color=SKY, lw=1.1, label=label)
+    name = "their mean" if several else "response"
+    axes.plot(lam, response.mean(axis=0), color=NAVY, lw=2.5, label=name)
 
 
-def _show_inside(axes: Axes, largest: float) -> None:
-    """Scale by the values inside the spectrum: beyond it a polynomial can take any value."""
+def _show_inside(panels: Iterable[Axes], largest: float) -> tuple[float, float]:
+    """One scale by the values inside the spectrum: beyond it a polynomial can take any value."""
     inside = [
         np.asarray(line.get_ydata())[np.asarray(line.get_xdata()) <= largest + 0.02]
+        for axes in panels
         for line in axes.lines
     ]
     values = np.nan_to_num(np.concatenate([v.ravel() for v in inside] + [np.zeros(1)]))
     low, high = float(values.min()), float(values.max())
-    if high > low:
-        margin = 0.08 * (high - low)
+    margin = 0.08 * (high - low) or 1.0
+    for axes in panels:
         axes.set_ylim(low - margin, high + margin)
+    return low - margin, high + margin
 
 
 def _finish_spectrum(axes: Axes, outliers: np.ndarray, *, cover: bool = False) -> None:
     """Axes, notes, needles and legend of a figure of responses."""
     axes.axhline(0, color=GREY, lw=0.8)
-    if cover:
-        spectrum_axis(axes, label=COVER_AXIS)
-    else:
-        spectrum_axis(axes)
+    spectrum_axis(axes, label=COVER_AXIS if cover else AXIS)
     axes.set_ylabel("response g(λ)")
-    ends: dict[str, Any] = {
-        "transform": axes.get_xaxis_transform(),
-        "color": GREY,
-        "fontsize": 9,
-        "va": "top",
-    }
-    left, right = COVER_ENDS if cover else ENDS
-    axes.text(0.02, 0.99, left, ha="left", **ends)
-    axes.text(1.98, 0.99, right, ha="right", **ends)
+    texts = COVER_ENDS if cover else ENDS
+    for x, text, side in zip((0.02, 1.98), texts, ("left", "right"), strict=True):
+        across = axes.get_xaxis_transform()
+        axes.text(x, 0.99, text, ha=side, va="top", color=GREY, fontsize=9, transform=across)
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + 0.09 * (high - low))  # room for the two notes
     _mark_outliers(axes, outliers)
-    _legend(axes)
-
-
-def _legend(axes: Axes) -> None:
-    """Below the axes, in two columns where the names are short enough."""
     lengths = sorted(map(len, axes.get_legend_handles_labels()[1]))
-    columns = 2 if sum(lengths[-2:]) <= ROW else 1
+    columns = 2 if sum(lengths[-2:]) <= ROW else 1  # where the names are short enough
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=columns)
 
 
@@ -457,7 +430,7 @@ def basis_path(run: RunRecord) -> Figure:
     history = run.history
     assert history is not None
     figure, grid = new_figure(
-        f"How the basis was learned{_which(run)}", height=7.2, width=NARROW, rows=2
+        f"How the basis was learned{', block 1' * is_stack(run)}", height=7.2, width=NARROW, rows=2
     )
     plane, weights = grid[:, 0]
     first, *others = [r for r in history.repeats if history.of(r).has("a", "b")]
@@ -469,7 +442,8 @@ def basis_path(run: RunRecord) -> Figure:
     there = np.isfinite(rows["a"]) & np.isfinite(rows["b"])
     a, b = rows["a"][there], rows["b"][there]
     plane.plot(a, b, color=NAVY, lw=1.5)
-    best = _best(run, first, rows["epoch"][there])
+    kept = run.repeats[min(first, len(run.repeats) - 1)].best_epoch
+    best = int(np.argmin(np.abs(rows["epoch"][there] - kept)))
     plane.plot(a[0], b[0], "o", color=NAVY, mfc="white", ms=8, label="start")
     plane.plot(a[best], b[best], "s", color=NAVY, ms=7, label="best epoch")
     _name_special_points(plane)
@@ -479,18 +453,6 @@ def basis_path(run: RunRecord) -> Figure:
     plane.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=3, columnspacing=1)
     _draw_weights(weights, (a[0], b[0]), (a[best], b[best]))
     return figure
-
-
-def _which(run: RunRecord) -> str:
-    """Of which filter, where a model has a stack of them: history follows the first."""
-    return ", block 1" if is_stack(run) else ""
-
-
-def _best(run: RunRecord, repeat: int, epochs: np.ndarray) -> int:
-    """The row of the epoch whose weights were kept."""
-    if repeat >= len(run.repeats):
-        return len(epochs) - 1
-    return int(np.argmin(np.abs(epochs - run.repeats[repeat].best_epoch)))
 
 
 def _name_special_points(axes: Axes) -> None:
@@ -542,12 +504,18 @@ def amplitude_plate(run: RunRecord) -> Plate:
 def amplitude_waveform(run: RunRecord) -> Figure:
     """The norm of the filter over training, and the distance of its waveform from the last one."""
     assert run.path is not None
-    title = f"Amplitude and waveform of the filter{_which(run)}"
+    title = f"Amplitude and waveform of the filter{', block 1' * is_stack(run)}"
     figure, grid = new_figure(title, height=5.6, width=NARROW, rows=2)
     upper, lower = grid[:, 0]
     filters = spectral_coordinates(run.path.beta, np.linspace(0, 2, 101))
     if run.history is not None and run.history.has("amplitude"):
-        _draw_amplitude(upper, run.history)
+        first, *others = run.history.repeats
+        for index, repeat in enumerate(others):
+            rows = run.history.of(repeat)
+            label = "other repeats" if index == 0 else None
+            upper.plot(rows["epoch"], rows["amplitude"], color=SKY, lw=1, alpha=0.6, label=label)
+        rows, label = run.history.of(first), "first repeat" if others else None
+        upper.plot(rows["epoch"], rows["amplitude"], color=NAVY, label=label)
         upper.set_ylabel("norm ‖g‖")
     else:  # not the norm, which depends on the basis
         upper.plot(run.path.epochs, np.sqrt((filters**2).sum(axis=2).mean(axis=1)), color=NAVY)
@@ -563,18 +531,6 @@ def amplitude_waveform(run: RunRecord) -> Figure:
     handles, labels = upper.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(handles))
     return figure
-
-
-def _draw_amplitude(axes: Axes, history: History) -> None:
-    first, *others = history.repeats
-    for index, repeat in enumerate(others):
-        rows = history.of(repeat)
-        label = "other repeats" if index == 0 else None
-        axes.plot(rows["epoch"], rows["amplitude"], color=SKY, lw=1, alpha=0.6, label=label)
-    rows = history.of(first)
-    axes.plot(
-        rows["epoch"], rows["amplitude"], color=NAVY, label="first repeat" if others else None
-    )
 
 
 def compared_filters_plate(runs: Sequence[RunRecord]) -> Plate:
@@ -623,7 +579,7 @@ def compare_filters(runs: Sequence[RunRecord]) -> Figure:
         outliers = _outliers_of(drawn[0][0])
     for index, (run, colour) in enumerate(drawn):
         record = run.filters[0]
-        called = filter_names(run.filters, "layer")[0]
+        called = filter_names(run)[0]
         label = plain(run.name, 34) + (f" ({plain(called, 24)})" if called else "")
         line = LINES[index % len(LINES)]
         axes.plot(

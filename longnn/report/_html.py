@@ -7,6 +7,7 @@ no font, and work in light mode, in dark mode, on paper and on a phone.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -22,9 +23,11 @@ LARGEST_SVG = 300_000  # bytes; above this a PNG is smaller
 
 CSS = """
 :root { color-scheme: light dark; --ink: #1c2430; --soft: #55606f; --line: #d5dae1;
-  --page: #ffffff; --card: #f5f7fa; --accent: #12305f; --alert: #fff4e5; --edge: #d1600a; }
+  --page: #ffffff; --card: #f5f7fa; --accent: #12305f; --alert: #fff4e5; --edge: #d1600a;
+  --paper: #ffffff; --turn: none; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e8ebf0; --soft: #a9b3c1; --line: #3a4452;
-  --page: #14181f; --card: #1d232c; --accent: #8fc1ea; --alert: #33270f; --edge: #e08a3c; } }
+  --page: #14181f; --card: #1d232c; --accent: #8fc1ea; --alert: #33270f; --edge: #e08a3c;
+  --paper: #171717; --turn: invert(.91) hue-rotate(180deg); } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink);
   font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
@@ -41,14 +44,15 @@ p, li { overflow-wrap: anywhere; }
 .soft, figcaption { color: var(--soft); }
 .learned { font-size: 1.1rem; border-left: 4px solid var(--accent); padding: .25rem 0 .25rem 1rem;
   margin: 1.25rem 0; }
-.learned p { margin: .25rem 0; }
+.learned p { margin: .5rem 0; } .answer { font-weight: 600; }
 .alert { background: var(--alert); border-left: 4px solid var(--edge); padding: .5rem 1rem;
   margin: 1rem 0; }
 .alert ul { margin: 0; padding-left: 1.1rem; }
 figure { margin: 1.5rem 0 2rem; }
-.picture { background: #fff; border: 1px solid var(--line); border-radius: .5rem;
+.picture { background: var(--paper); border: 1px solid var(--line); border-radius: .5rem;
   padding: .75rem; }
-.picture img { display: block; width: 100%; max-width: 38rem; height: auto; margin: 0 auto; }
+.picture img { display: block; width: 100%; max-width: 38rem; height: auto; margin: 0 auto;
+  filter: var(--turn); }
 figcaption { font-size: .925rem; margin-top: .6rem; }
 figcaption b { color: var(--ink); }
 .scroll { overflow-x: auto; margin: 1rem 0; }
@@ -68,9 +72,11 @@ pre { background: var(--card); border: 1px solid var(--line); border-radius: .4r
   padding: .75rem 1rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 footer { color: var(--soft); font-size: .875rem; margin-top: 3rem; padding-bottom: 2.5rem; }
 @media (max-width: 34rem) { h1 { font-size: 1.4rem; } header { padding-top: 1.5rem; }
-  .picture { padding: .4rem; } main, header, footer { padding-left: .9rem; padding-right: .9rem; } }
+  .picture { padding: .4rem; } main, header, footer { padding-left: .9rem; padding-right: .9rem; }
+  td.number, tbody th { white-space: normal; } th, td { padding-right: .4rem; font-size: .85rem; } }
 @media print { :root { --ink: #000; --soft: #444; --page: #fff; --card: #fff; --accent: #000;
-  --alert: #fff; --line: #bbb; } main, header, footer { max-width: none; }
+  --alert: #fff; --line: #bbb; --paper: #fff; --turn: none; }
+  main, header, footer { max-width: none; }
   figure, tr, .alert { break-inside: avoid; } h2, h3 { break-after: avoid; }
   .picture img { max-width: 34rem; } .scroll { overflow: visible; }
   details::details-content { content-visibility: visible; block-size: auto; } }
@@ -78,9 +84,14 @@ footer { color: var(--soft); font-size: .875rem; margin-top: 3rem; padding-botto
 
 
 def paragraph(text: str, *, kind: str = "") -> str:
-    """A paragraph; ``kind`` is its CSS class."""
+    """A paragraph; ``kind`` is its CSS class, and what stands between backticks is code.
+
+    >>> paragraph("Call `f`.")
+    '<p>Call <code>f</code>.</p>'
+    """
     attribute = f' class="{kind}"' if kind else ""
-    return f"<p{attribute}>{escape(text)}</p>"
+    content = re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+    return f"<p{attribute}>{content}</p>"
 
 
 def heading(text: str) -> str:
@@ -121,17 +132,9 @@ def alert(texts: Sequence[str]) -> str:
 
 
 def pairs(caption: str, rows: Mapping[str, Any]) -> str:
-    """A table of names and values."""
-    if not rows:
-        return ""
-    body = "\n".join(
-        f'<tr><th scope="row">{escape(str(name))}</th><td>{escape(value_text(value))}</td></tr>'
-        for name, value in rows.items()
-    )
-    return (
-        f'<div class="scroll"><table class="pairs"><caption>{escape(caption)}</caption>\n'
-        f"<tbody>\n{body}\n</tbody></table></div>"
-    )
+    """A table of names and values; nothing without any."""
+    lines = [[str(name), value_text(value)] for name, value in rows.items()]
+    return table(caption, [], lines, words=[0, 1]) if rows else ""
 
 
 def table(
@@ -141,7 +144,7 @@ def table(
 
     Args:
         caption: of the table.
-        columns: their names.
+        columns: their names; none in a table of names and values.
         rows: cells as text.
         words: the columns that hold words; the others hold numbers, which are aligned right.
     """
@@ -157,9 +160,12 @@ def table(
         line = f'<tr><th scope="row"{attribute(0)}>{escape(first)}</th>'
         line += "".join(f"<td{attribute(k)}>{escape(cell)}</td>" for k, cell in enumerate(cells, 1))
         lines.append(line + "</tr>")
+    kind = "" if columns else ' class="pairs"'
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
-        f"<table><caption>{escape(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n"
+        f"<table{kind}><caption>{escape(caption)}</caption>\n"
+        + f"<thead><tr>{head}</tr></thead>\n" * bool(columns)
+        + "<tbody>\n"
         + "\n".join(lines)
         + "\n</tbody></table></div>"
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,18 @@ import numpy as np
 
 from longnn.metrics import metric_of
 from longnn.records import MemberRecord, RepeatRecord, RunRecord
-from longnn.report._checks import bare_title, baseline_mean, checks, graph_text, known_text
+from longnn.report import _html as html
+from longnn.report._answer import (
+    answer_text,
+    baseline_score,
+    basis_text,
+    brackets_text,
+    graph_text,
+    known_text,
+    next_text,
+    question_text,
+)
+from longnn.report._checks import checks
 from longnn.report._filter_figures import (
     amplitude_plate,
     basis_plate,
@@ -25,23 +36,6 @@ from longnn.report._filter_figures import (
     members_plate,
 )
 from longnn.report._filters import number_text
-from longnn.report._html import (
-    FigureError,
-    Plate,
-    alert,
-    code_block,
-    document,
-    embed,
-    folded,
-    heading,
-    items,
-    pairs,
-    paragraph,
-    save_plates,
-    section,
-    table,
-    value_text,
-)
 from longnn.report._score_figures import (
     baselines_plate,
     confusion_plate,
@@ -60,12 +54,13 @@ from longnn.report._words import (
     class_names,
     covered_text,
     difference_text,
+    filter_rows,
     gain_text,
-    headline,
     interval_text,
-    learned_text,
+    leading,
     mean_weights,
     model_name,
+    plain_text,
     protocol_name,
     protocols_text,
     score_text,
@@ -85,7 +80,6 @@ ERRORS = ("confusion", "precision_recall", "predicted_true")
 LEARNED = ("members", "basis_path", "amplitude_waveform")
 COLUMNS = 60  # rows of the table of columns
 CLASSES = 30  # rows of the tables of classes
-NAME = 28  # characters of the column of names in a terminal
 
 METHOD = (
     "Each repeat was trained on its training nodes only. The validation nodes decided which epoch "
@@ -101,6 +95,16 @@ INTERVAL = (
 )
 
 
+def _drawing(plate: Callable[[RunRecord], html.Plate]) -> Callable[[Figures], Figure]:
+    """A figure as a method, with the docstring of its plate."""
+
+    def draw(self: Figures) -> Figure:
+        return plate(self.run).draw()
+
+    draw.__doc__ = plate.__doc__
+    return draw
+
+
 class Figures:
     """The figures of one run, drawn when asked for.
 
@@ -114,33 +118,13 @@ class Figures:
     def __init__(self, run: RunRecord) -> None:
         self.run = run
 
-    def filter(self) -> Figure:
-        """The learned filters over the spectral density of the graph; of many blocks a ladder."""
-        return filter_plate(self.run).draw()
-
-    def members(self) -> Figure:
-        """The filters of the members of an ensemble, over each other."""
-        return members_plate(self.run).draw()
-
-    def training(self) -> Figure:
-        """Losses and validation score against the epoch."""
-        return training_plate(self.run).draw()
-
-    def basis(self) -> Figure:
-        """The path of a and b over training, and the weight functions at its ends."""
-        return basis_plate(self.run).draw()
-
-    def amplitude(self) -> Figure:
-        """The norm of the filter over training, and the change of its waveform."""
-        return amplitude_plate(self.run).draw()
-
-    def confusion(self) -> Figure:
-        """True against predicted classes of the first repeat."""
-        return confusion_plate(self.run).draw()
-
-    def scores(self) -> Figure:
-        """The scores of all repeats, with their mean and its 95 % interval."""
-        return scores_plate(self.run).draw()
+    filter = _drawing(filter_plate)
+    members = _drawing(members_plate)
+    training = _drawing(training_plate)
+    basis = _drawing(basis_plate)
+    amplitude = _drawing(amplitude_plate)
+    confusion = _drawing(confusion_plate)
+    scores = _drawing(scores_plate)
 
     def density(self) -> Figure:
         """The spectral density of the graph."""
@@ -148,7 +132,7 @@ class Figures:
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write all figures of the report into a folder, as PNG and SVG."""
-        return save_plates(plates(self.run), Path(folder))
+        return html.save_plates(plates(self.run), Path(folder))
 
     def __repr__(self) -> str:
         return f"Figures({self.run.name}: {', '.join(plate.name for plate in plates(self.run))})"
@@ -162,11 +146,11 @@ _PLATES = (
 )
 
 
-def plates(run: RunRecord) -> list[Plate]:
+def plates(run: RunRecord) -> list[html.Plate]:
     """The figures that this run has, each with its texts, in reading order."""
     shown = []
     for plate in _PLATES:
-        with contextlib.suppress(FigureError):
+        with contextlib.suppress(html.FigureError):
             shown.append(plate(run))
     return shown
 
@@ -185,38 +169,35 @@ def write_report(run: RunRecord) -> Path:
     """
     if run.folder is None:
         raise ValueError("Expected a run with a folder to write the report to (it has none)")
-    pictures = embed(plates(run), run.folder / "figures")
+    pictures = html.embed(plates(run), run.folder / "figures")
 
     def take(names: tuple[str, ...]) -> list[str]:
         return [pictures.pop(name) for name in names if name in pictures]
 
     filters, added, errors, learned = map(take, (FILTER, ADDED, ERRORS, LEARNED))
-    lines = "".join(paragraph(line) for line in learned_text(run))
     untested, absent = untested_text(run), absences(run)
-    content = document(
-        title=headline(run),
-        header=heading(headline(run)) + paragraph(_origin(run), kind="soft"),
+    answer = [known_text(run), next_text(run, run.folder.name)]
+    content = html.document(
+        title=f"{run.data.name}: {answer_text(run)}",
+        header=html.heading(question_text(run)) + html.paragraph(basis_text(run), kind="soft"),
         main=[
-            f'<div class="learned">{lines}</div>',
-            section(
-                "How well it works",
-                _scores(run),
-                paragraph(covered_text(run)),
-                alert(checks(run)),
-                alert([untested] if untested else []),
-            ),
-            section("What was learned", *filters),
-            section("What the graph adds", *_baselines(run), *added),
-            section("Where it errs", _per_class(run), *errors),
-            folded("The models that vote", *_members(run)),
-            folded("How the filter was learned", *learned),
-            folded("Training, repeats and calibration", *pictures.values(), _repeats(run)),
-            folded("How the numbers were obtained", *_method(run)),
-            folded("The data", *_data(run)),
-            folded("Reproduce the run", *_reproduction(run)),
-            section("Not on this page", items(absent) if absent else ""),
+            f'<div class="learned">{html.paragraph(answer_text(run), kind="answer")}'
+            f"{''.join(html.paragraph(text) for text in answer if text)}</div>",
+            html.paragraph(f"{brackets_text(run)} {_origin(run)}", kind="soft"),
+            html.alert([*checks(run), *([untested] if untested else [])]),
+            html.section("What was learned", html.paragraph(plain_text(run)), *filters),
+            html.section("How well it works", _scores(run), html.paragraph(covered_text(run))),
+            html.section("What the graph adds", *_baselines(run), *added),
+            html.section("Where it errs", _per_class(run), *errors, _worst(run)),
+            html.folded("The models that vote", *_members(run)),
+            html.folded("How the filter was learned", _filters(run), *learned),
+            html.folded("Training, repeats and calibration", *pictures.values(), _repeats(run)),
+            html.folded("How the numbers were obtained", *_method(run)),
+            html.folded("The data", *_data(run)),
+            html.folded("Reproduce the run", *_reproduction(run)),
+            html.section("Not on this page", html.items(absent) if absent else ""),
         ],
-        footer=paragraph(
+        footer=html.paragraph(
             f"Written by longnn {run.version} from the run folder {run.name}. This page needs no "
             "network and no other file."
         ),
@@ -225,37 +206,27 @@ def write_report(run: RunRecord) -> Path:
 
 
 def text_summary(run: RunRecord) -> list[str]:
-    """The run in a few lines for a terminal: its scores, what it learned, its splits."""
-    lines = [headline(run), ""]
+    """The run in a few lines for a terminal: question, answer, what was learned, scores, splits."""
+    lead = [answer_text(run), known_text(run), next_text(run, str(run.folder))]
+    lines = [question_text(run), "", *(f"  {text}" for text in lead if text)]
+    lines += ["", f"  {plain_text(run)}", ""]
     rows = _score_table(run)
     if rows:
         rows[0][0] = ""
-        widths = [max(len(row[k]) for row in rows) + 2 for k in range(len(rows[0]))]
-        widths[0] = max(widths[0], NAME)
-        for row in rows:
-            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            lines.append("  " + "".join(cells).rstrip())
-    if run.baselines and run.score() is not None:
-        titles = {b.name: f"    {bare_title(b)}" for b in run.baselines}
-        width = max(NAME, *(len(title) for title in titles.values())) + 2
-        for which, graph in (("without the graph", False), ("with the graph", True)):
-            rivals = [b for b in run.baselines if b.uses_graph == graph]
-            lines += ["", f"  {which}, test {metric_of(run.metric).name}:"] * bool(rivals)
-            for b in rivals:
-                score = score_text(baseline_mean(b, run.metric), run.metric)
-                lines.append(f"{titles[b.name]:<{width}}{score}")
-        lines += ["", *(f"  {line}" for line in (graph_text(run), known_text(run)) if line)]
+    others = [["  " + b.title, baseline_score(b, run.metric)] for b in run.baselines]
+    width = max((len(row[0]) + 2 for row in [*rows, *others]), default=0)
+    for row in rows:
+        lines.append(f"  {row[0]:<{width}}" + "".join(f"{cell:<24}" for cell in row[1:]).rstrip())
+    if others and run.score() is not None:
+        lines += ["", f"  compared with, test {metric_of(run.metric).name}:"]
+        lines += [f"  {name:<{width}}{score}" for name, score in others]
     covered = covered_text(run)
     lines += ["", f"  {covered}"] * bool(covered)
-    joined = [gain_text(run)] if run.members else []
-    lines += ["", *(f"  {line}" for line in [*joined, *learned_text(run)]), ""]
-    first = run.repeats[0]
-    seeds = f"seed {first.seed}"
-    if len(run.repeats) > 1:
-        seeds = f"seeds {first.seed} to {run.repeats[-1].seed}; mean and 95 % interval"
-    if run.over_nodes:
-        seeds += "; test scores with a 95 % interval over the test nodes"
-    lines.append(f"  split {protocol_name(run, first.split)}, {seeds}")
+    joined = [f"  {gain_text(run)}"] if run.members else []
+    first, last = run.repeats[0], run.repeats[-1]
+    seeds = f"seed {first.seed}" if first is last else f"seeds {first.seed} to {last.seed}"
+    split = f"  split {protocol_name(run, first.split)}, {seeds}. {brackets_text(run)}"
+    lines += ["", *joined, split.rstrip()]
     untested = untested_text(run)
     lines += [f"  note: {note}" for note in [*split_notes(run), *([untested] if untested else [])]]
     return [*lines, *(f"  check: {sentence}" for sentence in checks(run))]
@@ -279,7 +250,7 @@ def absences(run: RunRecord) -> list[str]:
 
 
 def _origin(run: RunRecord) -> str:
-    made = f"Run {run.name}"
+    made = f"{model_name(run)}, {splits_text(run)}. Run {run.name}"
     if run.created:
         made += f", {run.created.replace('T', ' ').removesuffix('+00:00')}"
         made += " UTC" if run.created.endswith("+00:00") else ""
@@ -293,7 +264,7 @@ def _score_table(run: RunRecord) -> list[list[str]]:
 
     def cell(part: str, metric: str) -> str:
         summary = run.score(part, metric)
-        return "n/a" if summary is None else interval_text(summary, metric=metric, short=True)
+        return "n/a" if summary is None else interval_text(summary, metric)
 
     rows = [[metric_of(metric).name, *(cell(part, metric) for part in parts)] for metric in metrics]
     return [["score", *(SETS[part] for part in parts)], *rows] if parts else []
@@ -302,11 +273,11 @@ def _score_table(run: RunRecord) -> list[list[str]]:
 def _scores(run: RunRecord) -> str:
     rows = _score_table(run)
     if not rows:
-        return paragraph("The record has no scores.")
+        return html.paragraph("The record has no scores.")
     over = "mean and 95 % interval over" if len(run.repeats) > 1 else "on"
     if run.over_nodes:
         over = "with the 95 % interval over the test nodes of"
-    return table(f"Scores, {over} {splits_text(run)}", rows[0], rows[1:], words=[0])
+    return html.table(f"Scores, {over} {splits_text(run)}", rows[0], rows[1:], words=[0])
 
 
 def _members(run: RunRecord) -> list[str]:
@@ -330,7 +301,16 @@ def _members(run: RunRecord) -> list[str]:
     columns = ["model", "kind", "weight", "validation", "test", "best epoch", "filter"]
     over = "" if len(run.repeats) == 1 else ", means over the repeats"
     caption = f"Each model of the ensemble alone, {metric_of(run.metric).name}{over}"
-    return [paragraph(gain_text(run)), table(caption, columns, rows, words=[0, 1, 6])]
+    return [html.paragraph(gain_text(run)), html.table(caption, columns, rows, words=[0, 1, 6])]
+
+
+def _filters(run: RunRecord) -> str:
+    columns, rows = filter_rows(run)
+    products = sum(record.degree for record in run.filters)
+    leader = leading(run)
+    whose = "" if leader is None else f" of the leading model ({leader.name})"
+    caption = f"The filters{whose}; one pass takes {products} products with the graph"
+    return html.table(caption, columns, rows, words=range(len(columns))) if rows else ""
 
 
 def _mean_score(members: list[MemberRecord], part: str) -> float:
@@ -346,19 +326,14 @@ def _baselines(run: RunRecord) -> list[str]:
     name = metric_of(run.metric).name
     rows = [[model_name(run), score_text(ours.mean, run.metric), ""]]
     for baseline in run.baselines:
-        score = score_text(baseline_mean(baseline, run.metric), run.metric)
         ahead = baseline.ahead.get(run.metric)
         gain = "n/a" if ahead is None else difference_text(ahead, run.metric)
-        rows.append([bare_title(baseline), score, gain.removesuffix(" (one split)")])
+        rows.append([baseline.title, baseline_score(baseline, run.metric), gain])
     columns = ["model", f"test {name}", "ahead of it by"]
     one = len(run.repeats) == 1
     paired = "one split" if one else "the same splits; differences are paired by repeat"
     caption = f"With and without the graph, on {paired}"
-    return [
-        paragraph(graph_text(run)),
-        paragraph(known_text(run)),
-        table(caption, columns, rows, words=[0]),
-    ]
+    return [html.paragraph(graph_text(run)), html.table(caption, columns, rows, words=[0])]
 
 
 def _per_class(run: RunRecord) -> str:
@@ -375,7 +350,20 @@ def _per_class(run: RunRecord) -> str:
     ]
     if len(lines) > CLASSES:
         lines = [*lines[:CLASSES], [f"{len(rows) - CLASSES} more", "", "", "", ""]]
-    return table(caption, columns, lines, words=[0])
+    return html.table(caption, columns, lines, words=[0])
+
+
+def _worst(run: RunRecord) -> str:
+    """The largest errors of the first repeat, with the ids of their nodes."""
+    rows = [[e.node, e.what, e.true, e.predicted, f"{e.error:.3g}"] for e in run.repeats[0].worst]
+    size = "distance" if run.data.task == "regression" else "improbable"
+    columns = ["node", "of", "true", "predicted", size]
+    if not any(row[1] for row in rows):
+        rows, columns = [[row[0], *row[2:]] for row in rows], [columns[0], *columns[2:]]
+    caption = f"The {len(rows)} worst errors on test nodes" + " of the first repeat" * (
+        len(run.repeats) > 1
+    )
+    return html.table(caption, columns, rows, words=range(len(columns) - 1)) if rows else ""
 
 
 def class_rows(run: RunRecord) -> list[tuple[str, float, float, float, float]]:
@@ -429,7 +417,7 @@ def _repeats(run: RunRecord) -> str:
         caption += f", train / val / test nodes: {' / '.join(map(str, sizes.pop()))}"
     words = [columns.index(name) for name in ("protocol", "stopped by") if name in columns]
     lines = [[row.get(column, "n/a") for column in columns] for row in rows]
-    return table(caption, columns, lines, words=words)
+    return html.table(caption, columns, lines, words=words)
 
 
 def _score(scores: Mapping[str, float], metric: str) -> str:
@@ -445,10 +433,12 @@ def _method(run: RunRecord) -> list[str]:
     plural = "s" if len(run.repeats) > 1 else ""
     notes = split_notes(run)
     blocks = [
-        paragraph(f"Split protocol: {protocols_text(run)}; {len(run.repeats)} repeat{plural}."),
-        paragraph(METHOD),
+        html.paragraph(
+            f"Split protocol: {protocols_text(run)}; {len(run.repeats)} repeat{plural}."
+        ),
+        html.paragraph(METHOD),
     ]
-    return [*blocks, paragraph(INTERVAL), alert(notes)]
+    return [*blocks, html.paragraph(INTERVAL), html.alert(notes)]
 
 
 def _data(run: RunRecord) -> list[str]:
@@ -457,12 +447,12 @@ def _data(run: RunRecord) -> list[str]:
     warnings = [str(text) for text in card.get("warnings") or ()]
     notes = dict.fromkeys([*run.data.notes, *(str(text) for text in card.get("notes") or ())])
     return [
-        alert(warnings),
-        pairs(f"The graph {run.data.name}", _card_rows(card) | _outlier_row(run)),
+        html.alert(warnings),
+        html.pairs(f"The graph {run.data.name}", _card_rows(card) | _outlier_row(run)),
         _columns(run),
         _class_counts(card.get("class_counts")),
-        "<h3>Notes</h3>" + items(notes) if notes else "",
-        paragraph("The record has no card of the graph.") if not card else "",
+        "<h3>Notes</h3>" + html.items(notes) if notes else "",
+        html.paragraph("The record has no card of the graph.") if not card else "",
     ]
 
 
@@ -473,48 +463,51 @@ def _columns(run: RunRecord) -> str:
         rows = [*rows[:COLUMNS], [f"{len(rows) - COLUMNS} more", "", ""]]
     if not rows:
         return ""
-    return table("Columns of the node table", ["column", "kind", "features"], rows, words=[0, 1, 2])
+    return html.table(
+        "Columns of the node table", ["column", "kind", "features"], rows, words=[0, 1, 2]
+    )
+
+
+#: The card of a graph with names and units that readers understand: name, key, form, factor.
+CARD = (
+    ("task", "task", "{}", 1),
+    ("nodes", "nodes", "{:,}", 1),
+    ("edges", "edges", "{:,}", 1),
+    ("arcs without a reverse", "one_way", "{:,}", 1),
+    ("features per node", "features", "{:,}", 1),
+    ("features that are not zero", "feature_density", "{:.1f} %", 100),
+    ("weighted edges", "weighted", "{}", 1),
+    ("connected components", "components", "{:,}", 1),
+    ("nodes in the largest component", "largest_component_share", "{:.1f} %", 100),
+    ("nodes without a neighbour", "isolated_nodes", "{:,}", 1),
+    ("nodes with a label", "labelled_share", "{:.1f} %", 100),
+    ("largest class over smallest", "imbalance", "{:.1f}", 1),
+    ("edges within a class (edge homophily)", "edge_homophily", "{:.3f}", 1),
+    ("neighbours of the same class (node homophily)", "node_homophily", "{:.3f}", 1),
+    ("edges within a class, compared with chance (adjusted homophily)", "adjusted_homophily",
+     "{:.3f}", 1),
+    ("nodes with the same features as another node", "duplicate_rows", "{:,}", 1),
+    ("nodes with only zero features", "zero_rows", "{:,}", 1),
+)  # fmt: skip
 
 
 def _card_rows(card: dict[str, Any]) -> dict[str, Any]:
-    """The card of a graph with names and units that readers understand."""
-
-    def show(key: str, form: str, scale: float = 1) -> str | None:
+    def show(key: str, form: str, factor: float = 1) -> Any:
         value = card.get(key)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            return None if value is None else str(value)
-        return form.format(value * scale)
+            return value
+        return form.format(value * factor)
 
-    def count(key: str) -> str | None:
-        return show(key, "{:,}")
-
-    def share(key: str) -> str | None:
-        return show(key, "{:.1f} %", 100)
-
-    low, high = count("degree_min"), count("degree_max")
-    median, mean = show("degree_median", "{:g}"), show("degree_mean", "{:.1f}")
-    rows: dict[str, Any] = {
-        "task": card.get("task"),
-        "nodes": count("nodes"),
-        "arcs" if card.get("directed") else "edges": count("edges"),
-        "arcs without a reverse": count("one_way") if card.get("directed") else None,
-        "features per node": count("features"),
-        "features that are not zero": share("feature_density"),
-        "weighted edges": card.get("weighted"),
-        "neighbours per node": f"{low} to {high}, median {median}, mean {mean}" if low else None,
-        "connected components": count("components"),
-        "nodes in the largest component": share("largest_component_share"),
-        "nodes without a neighbour": count("isolated_nodes"),
-        "nodes with a label": share("labelled_share"),
-        "largest class over smallest": show("imbalance", "{:.1f}"),
-        "edges within a class (edge homophily)": show("edge_homophily", "{:.3f}"),
-        "neighbours of the same class (node homophily)": show("node_homophily", "{:.3f}"),
-        "edges within a class, compared with chance (adjusted homophily)": show(
-            "adjusted_homophily", "{:.3f}"
-        ),
-        "nodes with the same features as another node": count("duplicate_rows"),
-        "nodes with only zero features": count("zero_rows"),
+    directed = bool(card.get("directed"))
+    rows = {
+        "arcs" if directed and key == "edges" else name: show(key, form, factor)
+        for name, key, form, factor in CARD
+        if directed or key != "one_way"
     }
+    low, high = show("degree_min", "{:,}"), show("degree_max", "{:,}")
+    if low is not None:
+        median, mean = show("degree_median", "{:g}"), show("degree_mean", "{:.1f}")
+        rows["neighbours per node"] = f"{low} to {high}, median {median}, mean {mean}"
     return {name: value for name, value in rows.items() if value is not None}
 
 
@@ -538,7 +531,7 @@ def _class_counts(counts: Any) -> str:
         rows = [*rows[:CLASSES], more]
     if not rows:
         return ""
-    return table("Labelled nodes of each class", ["class", "nodes", "share"], rows, words=[0])
+    return html.table("Labelled nodes of each class", ["class", "nodes", "share"], rows, words=[0])
 
 
 def _reproduction(run: RunRecord) -> list[str]:
@@ -547,16 +540,16 @@ def _reproduction(run: RunRecord) -> list[str]:
     blocks = []
     if run.command:
         blocks += [
-            code_block(run.command),
-            paragraph(
+            html.code_block(run.command),
+            html.paragraph(
                 "The command gives the same numbers with the same version, machine and data." + took
             ),
         ]
     versions = {"longnn": run.version, "data fingerprint": run.data.fingerprint or "not recorded"}
     return [
         *blocks,
-        pairs("Where the time went", steps) if steps else "",
-        pairs("Versions, machine and data", versions | run.environment),
+        html.pairs("Where the time went", steps) if steps else "",
+        html.pairs("Versions, machine and data", versions | run.environment),
         *_configuration(run),
     ]
 
@@ -564,7 +557,7 @@ def _reproduction(run: RunRecord) -> list[str]:
 def _configuration(run: RunRecord) -> list[str]:
     """All keys of a single model; of an ensemble what is shared, and where its models differ."""
     if not run.portfolio:
-        return [pairs("Configuration", run.config)]
+        return [html.pairs("Configuration", run.config)]
     tables = list(run.portfolio.values())
     keys = dict.fromkeys(key for one in tables for key in one)
     missing = object()
@@ -572,7 +565,7 @@ def _configuration(run: RunRecord) -> list[str]:
     shared = {k: run.config.get(k, tables[0].get(k)) for k in keys if k in same}
     shared |= {k: run.config[k] for k in ("preset", "repeat") if k in run.config}
     own = {
-        name: ", ".join(f"{k} {value_text(v)}" for k, v in one.items() if k not in same)
+        name: ", ".join(f"{k} {html.value_text(v)}" for k, v in one.items() if k not in same)
         for name, one in run.portfolio.items()
     }
-    return [pairs("Configuration of all models", shared), pairs("Of each model", own)]
+    return [html.pairs("Configuration of all models", shared), html.pairs("Of each model", own)]

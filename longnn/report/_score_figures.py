@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from longnn.metrics import metric_of
 from longnn.records import Bins, FrequencyShift, PrecisionRecall, Residuals, RunRecord, Summary
-from longnn.report._checks import bare_title, graph_text
+from longnn.report._answer import graph_text
 from longnn.report._html import FigureError, Plate
 from longnn.report._style import (
     FAINT,
@@ -169,7 +170,7 @@ def _draw_scores(
     if summary is None or not np.isfinite(summary.mean):
         return
     mean = scale * summary.mean
-    if summary.count > 1 and np.isfinite(summary.low + summary.high):
+    if summary.low < summary.high and np.isfinite(summary.low + summary.high):
         reach = [[mean - scale * summary.low], [scale * summary.high - mean]]
         axes.errorbar(
             [mean], [row + 0.36], xerr=np.maximum(reach, 0), fmt="|", color=ORANGE, ms=12, mew=2.5,
@@ -179,11 +180,10 @@ def _draw_scores(
 
 def compared_scores_plate(runs: Sequence[RunRecord]) -> Plate:
     """Test scores of several runs, one panel per metric and one row per run."""
-    bar = " The orange bar below them is their mean with its 95 % confidence interval."
-    if all(len(run.repeats) == 1 for run in runs):
-        bar = " No run has more than one repeat, so there is no interval."
-    elif any(len(run.repeats) == 1 for run in runs):
-        bar += " A run with one repeat has none."
+    scores = [score for run in runs if (score := run.score()) is not None]
+    spread = [score.low < score.high for score in scores]
+    bar = " The orange bar below them is their mean with its 95 % interval." if any(spread) else ""
+    bar += "" if all(spread) else " A run with one repeat may have no interval."
     each = "; ".join(f"{run.name}: {' '.join(result_text(run))}" for run in runs)
     return Plate(
         "compare_scores",
@@ -522,7 +522,7 @@ def baselines_plate(run: RunRecord) -> Plate:
     """Scores of the model and of baselines without the graph, with their 95 % intervals."""
     ours = run.score()
     rows = [
-        (bare_title(baseline), baseline.summary[run.metric])
+        (baseline.title, baseline.summary[run.metric])
         for baseline in run.baselines
         if run.metric in baseline.summary
     ]
@@ -553,13 +553,12 @@ def what_the_graph_adds(rows: Sequence[tuple[str, Summary]], metric: str) -> Fig
         mean, low, high = (scale * value for value in (score.mean, score.low, score.high))
         colour, marker, face = (NAVY, "o", NAVY) if row == 0 else (GREY, "D", "white")
         reach = np.nan_to_num([[mean - low], [high - mean]]).clip(min=0)
-        reach *= score.count > 1
-        spread |= score.count > 1 and math.isfinite(low + high)
+        spread |= math.isfinite(low + high) and low < high
         axes.errorbar(
             [mean], [row], xerr=reach, fmt=marker, color=colour, mfc=face, mew=1.6, ms=6,
             elinewidth=1.8, capsize=5 if reach.any() else 0,
         )  # fmt: skip
-    axes.set_yticks(range(len(rows)), [plain(name, 26) for name, _ in rows])
+    axes.set_yticks(range(len(rows)), ["\n".join(wrap(plain(name), 24)) for name, _ in rows])
     axes.get_yticklabels()[0].set_fontweight("bold")
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_ylabel("model and baselines")

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
@@ -24,8 +23,6 @@ EXCHANGEABLE = (
     "validation nodes. If the split is by time, group or place, others may be farther off."
 )
 SETS = {"train": "training", "val": "validation", "test": "test"}
-# Relative difference of the two halves of an interval; above it both bounds are given.
-LOPSIDED = 0.25
 
 
 def score_text(value: float, metric: str = "accuracy", *, digits: int = 1) -> str:
@@ -39,60 +36,39 @@ def score_text(value: float, metric: str = "accuracy", *, digits: int = 1) -> st
     return f"{100 * value:.{digits}f} %" if metric_of(metric).share else f"{value:z.{digits + 2}f}"
 
 
-def interval_text(
-    summary: Summary | Mapping[str, Any],
-    *,
-    metric: str = "accuracy",
-    unit: str = "split",
-    short: bool = False,
-) -> str:
-    """A mean score with its 95 % interval.
-
-    Args:
-        summary: a summary, or the mapping of mean, low, high, std and count in a record.
-        metric: decides between per cent and a plain number.
-        unit: what was repeated.
-        short: omit what the interval is.
+def interval_text(summary: Summary, metric: str = "accuracy") -> str:
+    """A mean score with its 95 % interval in brackets, where there is one.
 
     >>> interval_text(Summary(0.886, 0.882, 0.890, 0.006, 10))
-    '88.6 % ± 0.4 (95 % interval over 10 splits)'
-    >>> interval_text(Summary(0.886, 0.886, 0.886, 0.0, 1))
-    '88.6 % (one split)'
-    >>> interval_text(Summary(0.886, 0.876, 0.896, 0.0, 1, over_nodes=True))
-    '88.6 % ± 1.0 (95 % interval over the test nodes of one split)'
+    '88.6 % [88.2, 89.0]'
     """
-    if isinstance(summary, Mapping):
-        summary = Summary(**summary)
-    mean = score_text(summary.mean, metric)
-    if summary.count == 1 and not summary.over_nodes:
-        return mean if short else f"{mean} (one {unit})"
-    scale, digits = metric_of(metric).scale, metric_of(metric).digits
-    below, above = scale * (summary.mean - summary.low), scale * (summary.high - summary.mean)
-    over = f"over {summary.count} {unit}s"
-    if summary.over_nodes:
-        over = f"over the test nodes of one {unit}"
-    if not math.isfinite(below + above):
-        return mean if short else f"{mean} ({over})"
-    if abs(below - above) <= max(10.0**-digits, LOPSIDED * (below + above) / 2):
-        text = f"{mean} ± {max(below, above):.{digits}f}"
-        return text if short else f"{text} (95 % interval {over})"
-    bounds = f"{scale * summary.low:.{digits}f} to {scale * summary.high:.{digits}f}"
-    return f"{mean} ({bounds})" if short else f"{mean} (95 % interval {bounds}, {over})"
+    return score_text(summary.mean, metric) + _bounds_text(summary, metric)
 
 
 def difference_text(gain: Summary, metric: str) -> str:
-    """A difference of scores with its interval.
+    """A difference of scores, in the same way.
 
     >>> difference_text(Summary(0.031, 0.010, 0.052, 0.02, 5), "accuracy")
-    '3.1 points (95 % interval 1.0 to 5.2)'
+    '3.1 points [1.0, 5.2]'
     """
     scale, digits = metric_of(metric).scale, metric_of(metric).digits
-    text = f"{scale * gain.mean:z.{digits}f}{metric_of(metric).points}"
-    if gain.count == 1 and not gain.over_nodes:
-        return f"{text} (one split)"
-    low, high = (f"{scale * value:z.{digits}f}" for value in (gain.low, gain.high))
-    over = "one split; 95 % interval over its test nodes" if gain.over_nodes else "95 % interval"
-    return f"{text} ({over} {low} to {high})"
+    points = metric_of(metric).points
+    return f"{scale * gain.mean:z.{digits}f}{points}{_bounds_text(gain, metric)}"
+
+
+def _bounds_text(summary: Summary, metric: str) -> str:
+    """One split has an interval if one over its test nodes was computed."""
+    if not math.isfinite(summary.low + summary.high):
+        return ""
+    if summary.count == 1 and summary.low == summary.high:
+        return ""
+    scale, digits = metric_of(metric).scale, metric_of(metric).digits
+    return f" [{scale * summary.low:z.{digits}f}, {scale * summary.high:z.{digits}f}]"
+
+
+def sentence(text: str) -> str:
+    """A text with a capital in front."""
+    return text[:1].upper() + text[1:]
 
 
 def title_of(model: str) -> str:
@@ -130,7 +106,7 @@ def splits_text(run: RunRecord) -> str:
 
 
 def result_text(run: RunRecord) -> tuple[str, str]:
-    """The name of the score and its value: ("test accuracy", "88.6 % ± 0.4")."""
+    """The name of the score and its value: ("test accuracy", "88.6 % [88.2, 89.0]")."""
     few = right_text(run)
     if few:
         return "test nodes", few
@@ -138,7 +114,7 @@ def result_text(run: RunRecord) -> tuple[str, str]:
         summary = run.score(name)
         if summary is not None:
             what = f"{SETS[name]} {metric_of(run.metric).name}"
-            return what, interval_text(summary, metric=run.metric, short=True)
+            return what, interval_text(summary, run.metric)
     return metric_of(run.metric).name, "not scored"
 
 
@@ -149,13 +125,6 @@ def right_text(run: RunRecord) -> str:
         return ""
     nodes = int(np.nan_to_num(confusion).sum())
     return f"{int(confusion.trace())} of {nodes} right" if 0 < nodes < FEW else ""
-
-
-def headline(run: RunRecord) -> str:
-    """The result in one sentence."""
-    what, score = result_text(run)
-    preposition = "on" if len(run.repeats) == 1 else "over"
-    return f"{model_name(run)} on {run.data.name}: {what} {score} {preposition} {splits_text(run)}"
 
 
 def is_cover(run: RunRecord) -> bool:
@@ -181,38 +150,98 @@ def filter_text(record: FilterRecord) -> str:
     return record.words or describe_filter(record.eigenvalues, record.response)
 
 
-def learned_text(run: RunRecord) -> list[str]:
-    """What was learned, one sentence per filter of the first repeat; a stack has one for all."""
-    leader = leading(run)
-    whose = "" if leader is None else f" of the leading model ({leader.name})"
+#: What filters of a kind do, for readers who know no filters.
+DEEDS = {
+    "low-pass": "averages over neighbours",
+    "high-pass": "looks at how a node differs from its neighbours",
+    "band-pass": "looks at what changes over a few steps through the graph",
+    "band-stop": "uses averages over neighbours and differences from them alike",
+    "comb": "uses averages over neighbours and differences from them in turns",
+    "all-pass": "takes a node's own columns as they are, whatever its neighbours have",
+    "even": "compares nodes with common targets or common sources",
+    "odd": "goes along the arcs",
+}
+
+
+def deed_of(words: str) -> str:
+    """What a filter does in plain words; nothing where its words say no kind.
+
+    >>> deed_of("mild low-pass (3 of 4 channels), peak at 0")
+    "mostly averages over neighbours, but keeps much of a node's own"
+    >>> deed_of("mixed (9 channels: 5 low-pass, 3 comb, 1 other), peak at 0")
+    'does several things at once: most often it averages over neighbours'
+    >>> deed_of("98 % even (common targets or sources), 2 % odd (along arcs)")
+    'mostly compares nodes with common targets or common sources'
+    """
+    kind = kind_of(words)
+    first = next((name for name in DEEDS if name in kind), "")
+    if kind == "mixed":
+        most = re.search(r": \d+ ([\w-]+)", words)
+        first = most[1] if most else ""
+        how = f": most often it {DEEDS[first]}" if first in DEEDS else ""
+        return f"does several things at once{how}"
+    if first == "all-pass" or not first:
+        return DEEDS.get(first, "")
+    but = ", but keeps much of a node's own" if kind.startswith("mild") else ""
+    return f"mostly {DEEDS[first]}{but}"
+
+
+def plain_text(run: RunRecord) -> str:
+    """What was learned, without numbers."""
+    deeds = [deed_of(filter_text(record)) for record in run.filters]
+    who = "The model" if leading(run) is None else "The leading model"
     if not run.filters:
-        return [f"{model_name(run)} has no polynomial filter, so there is no shape to show."]
-    return _stack_lines(run, whose) if is_stack(run) else _filter_lines(run, whose)
+        return f"{model_name(run)} has no polynomial filter, so there is no shape to show."
+    if not all(deeds):
+        return f"What {who[0].lower()}{who[1:]} does has no plain name; its numbers are below."
+    types = dict(zip((record.edge_type for record in run.filters), deeds, strict=True))
+    if len(types) > 1:  # of each the last block
+        parts = (f"for edges of type {name} it {deed}" for name, deed in types.items())
+        return sentence("; ".join(parts)) + "."
+    groups = [deed for deed, _ in groupby(deeds)]
+    if len(groups) == 1:
+        times = "" if len(deeds) == 1 else f", in each of its {len(deeds)} filters"
+        return f"{who} {deeds[0]}{times}."
+    first, *rest = groups[:3]
+    more = ", and so on" * (len(groups) > 3)
+    return f"{who} first {first}; {'; '.join(f'then it {deed}' for deed in rest)}{more}."
 
 
-def _filter_lines(run: RunRecord, whose: str) -> list[str]:
-    """Each filter by itself: its words, its response outside the bulk, its basis."""
-    lines = []
-    several = len(run.filters) > len({other.edge_type for other in run.filters})
-    for index, record in enumerate(run.filters, 1):
-        layer = f"filter of layer {index}" if several else "filter"
-        layer += f" for edges of type {record.edge_type}" if record.edge_type else ""
-        lines.append(f"The {layer}{whose} is {filter_text(record)}.")
-        outliers = run.data.outliers
-        if outliers is not None and len(outliers):  # too few for the words to be about them
+def filter_rows(run: RunRecord) -> tuple[list[str], list[list[str]]]:
+    """What was learned in numbers, one row per filter of the first repeat: columns and rows.
+
+    Where a graph has eigenvalues outside the bulk, words are not about them: too few. So the
+    response there has a column.
+    """
+    outliers = run.data.outliers
+    few = outliers is not None and len(outliers) > 0
+    rows = []
+    for name, record in zip(filter_names(run), run.filters, strict=True):
+        row = [name or "the filter", record.basis, str(record.degree)]
+        row += [_basis_text(record.start), _basis_text(record.learned), filter_text(record)]
+        if outliers is not None and few:
             there = np.interp(outliers, record.eigenvalues, mean_response(record.response))
-            many = "eigenvalue" if len(outliers) == 1 else f"{len(outliers)} eigenvalues"
-            places, heights = _range_text(outliers), _range_text(there)
-            lines.append(f"At the {many} outside the bulk ({places}), its response is {heights}.")
-        if {"a", "b"} <= record.learned.keys():
-            end, start = _basis_text(record.learned), ""
-            if {"a", "b"} <= record.start.keys():
-                start = _basis_text(record.start)
-            if start == end:
-                lines.append(f"Its basis stayed at {end}.")
-            else:
-                lines.append(f"Its basis moved {f'from {start} ' if start else ''}to {end}.")
-    return lines
+            row.append(f"{_range_text(there)} at {_range_text(outliers)}")
+        rows.append(row)
+    columns = ["filter", "basis", "degree", "a, b at first", "a, b learned", "in words"]
+    return columns + ["response outside the bulk"] * few, rows
+
+
+def filter_words(run: RunRecord) -> str:
+    """The filters of the first repeat in words: of few each, of a stack what its blocks do."""
+    texts = [filter_text(record) for record in run.filters]
+    if not is_stack(run):
+        named = zip(filter_names(run), texts, strict=True)
+        return "; ".join(f"{name}: {text}" if name else text for name, text in named) or "none"
+    by_type: dict[str, list[str]] = {}
+    for record, text in zip(run.filters, texts, strict=True):
+        by_type.setdefault(record.edge_type, []).append(text)
+    blocks = f"blocks{' and scores' * ends_on_scores(run)}"
+    each = [
+        f"{blocks}{f' for {name}' if name else ''}: {stack_words(words)}"
+        for name, words in by_type.items()
+    ]
+    return ". ".join(each)
 
 
 def is_stack(run: RunRecord) -> bool:
@@ -225,27 +254,13 @@ def ends_on_scores(run: RunRecord) -> bool:
     return bool(run.config.get("output_degree"))
 
 
-def filter_names(
-    filters: Sequence[FilterRecord], layer: str, *, on_scores: bool = False
-) -> list[str]:
-    """What to call each filter: its layer where there are several, and its type of edges.
-
-    Args:
-        filters: of a model.
-        layer: the word for a layer.
-        on_scores: whether the last layer is none, but a filter on the scores.
-
-    >>> import numpy as np
-    >>> none = np.zeros(1)
-    >>> one, two = (FilterRecord("jacobi", 1, {}, {}, none, none[None], none, "", t) for t in "ab")
-    >>> filter_names([one, two], "block"), filter_names([one, two, one, two], "block")[2]
-    (['a', 'b'], 'block 2, a')
-    >>> filter_names([one, one, one], "block", on_scores=True)
-    ['block 1, a', 'block 2, a', 'scores, a']
-    """
-    types = len(dict.fromkeys(record.edge_type for record in filters))
-    layers = [f"{layer} {i + 1}" for i in range(len(filters) // types)] if filters else []
-    if on_scores:
+def filter_names(run: RunRecord) -> list[str]:
+    """What to call each filter: its layer or block where there are several, and its type of edges;
+    the last one of a stack may act on the scores."""
+    filters, layer = run.filters, "block" if is_stack(run) else "layer"
+    types = len({record.edge_type for record in filters})
+    layers = [f"{layer} {i + 1}" for i in range(len(filters) // max(types, 1))]
+    if is_stack(run) and ends_on_scores(run):
         layers[-1] = "scores"
     elif len(layers) == 1:
         layers = [""]
@@ -284,42 +299,6 @@ def stack_words(words: Sequence[str]) -> str:
     return "; ".join(parts)
 
 
-def _stack_lines(run: RunRecord, whose: str) -> list[str]:
-    """What a stack of filters learned, in sentences that hold for all of them."""
-    by_type: dict[str, list[str]] = {}
-    for record in run.filters:
-        by_type.setdefault(record.edge_type, []).append(filter_text(record))
-    lines = []
-    for name, texts in by_type.items():
-        edges = f" for edges of type {name}" if name else ""
-        if len(texts) == 1:
-            lines.append(f"The filter{edges}{whose} is {texts[0]}.")
-        else:
-            last = "the scores" if ends_on_scores(run) else "the last"
-            lines.append(
-                f"The {len(texts)} filters{edges}{whose}, from the first block to {last}, are: "
-                f"{stack_words(texts)}."
-            )
-    products = sum(record.degree for record in run.filters)
-    lines.append(f"One pass takes {products} products with the graph.")
-    if all({"a", "b"} <= record.learned.keys() for record in run.filters):
-        line = f"Their bases are at {_bases(run, 'learned')}"
-        if all({"a", "b"} <= record.start.keys() for record in run.filters):
-            line += f"; they started at {_bases(run, 'start')}"
-        lines.append(f"{line}.")
-    return lines
-
-
-def _bases(run: RunRecord, where: str) -> str:
-    """The range of a and b over the blocks."""
-    texts = []
-    for name in ("a", "b"):
-        values = [getattr(record, where)[name] for record in run.filters]
-        low, high = f"{min(values):z.2f}", f"{max(values):z.2f}"
-        texts.append(f"{name} = {low}" if low == high else f"{name} = {low} to {high}")
-    return ", ".join(texts)
-
-
 def leading(run: RunRecord) -> MemberRecord | None:
     """The member of the first repeat whose filters are shown: the largest weight of those with."""
     filtering = [m for m in run.members if m.response is not None and m.weight > 0]
@@ -332,7 +311,7 @@ def _range_text(values: np.ndarray) -> str:
 
 
 def _basis_text(values: Mapping[str, float]) -> str:
-    return f"a = {values['a']:z.2f}, b = {values['b']:z.2f}"
+    return ", ".join(f"{values[key]:z.2f}" for key in ("a", "b") if key in values) or "fixed"
 
 
 def mean_weights(run: RunRecord) -> dict[str, float]:

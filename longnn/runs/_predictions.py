@@ -13,7 +13,7 @@ from torch import Tensor
 
 from longnn._base.tables import write_tables
 from longnn.data import NodeDataset, Split
-from longnn.training import Trained
+from longnn.training import Readout, Trained
 from longnn.training._intervals import Forecast
 
 #: Rows of one table: of a group in a Parquet file.
@@ -33,6 +33,8 @@ def prediction_tables(
     label and set.
 
     Numbers lie between ``low`` and ``high``; of classes those in ``plausible``, joined by ``|``.
+    Where one of two classes is predicted from a probability on that is not one half, that is in
+    ``threshold_NAME``.
     Several labels or numbers have one column of each kind per label or target:
     ``predicted_NAME``, ``low_NAME``, ``high_NAME``, ``plausible_NAME`` (1, 0, or 0|1 where both
     are), ``p_NAME``, ``label_NAME``.
@@ -52,7 +54,7 @@ def prediction_tables(
             yield _table(
                 pyarrow.array(dataset.ids[part]),
                 some,
-                trained.choose(some.predicted, repeat=repeat),
+                trained.readout(repeat),
                 trained,
                 y=None if y is None else y[part],
                 where=None if sets is None else np.array(SETS, dtype=object)[sets[part]],
@@ -64,7 +66,7 @@ def prediction_tables(
 def _table(
     ids: pyarrow.Array,
     forecast: Forecast,
-    chosen: Tensor,
+    readout: Readout,
     trained: Trained,
     *,
     y: Tensor | None,
@@ -74,8 +76,12 @@ def _table(
     """The rows of some nodes; ``classes`` are the names of the labels."""
     columns: dict[str, object] = {"id": ids}
     predicted = forecast.predicted
+    chosen = readout.choose(predicted)
     if trained.task == "classification":
         columns |= _classes(forecast, chosen, trained.classes, y, classes)
+        if readout.threshold is not None and len(trained.classes) == 2:
+            name = f"threshold_{trained.classes[readout.positive]}"
+            columns[name] = np.full(len(ids), readout.threshold)
     elif chosen.dim() == 1:
         columns["predicted"] = predicted.double().numpy()
         if forecast.low is not None and forecast.high is not None:

@@ -426,8 +426,11 @@ class Trained:
 
     def choose(self, predicted: Tensor, *, repeat: int | None = None) -> Tensor:
         """The class of each node (nodes,), or its labels (nodes, labels), of such predictions."""
-        readout = Readout.mean(self.readouts) if repeat is None else self.readouts[repeat]
-        return readout.choose(predicted)
+        return self.readout(repeat).choose(predicted)
+
+    def readout(self, repeat: int | None = None) -> Readout:
+        """How predictions are read: those of one repeat, or the mean of all."""
+        return Readout.mean(self.readouts) if repeat is None else self.readouts[repeat]
 
     def save(self, path: Path, *, extra: Mapping[str, Any] | None = None) -> None:
         """Write everything to one safetensors file; ``extra`` is plain data of the caller's."""

@@ -22,7 +22,9 @@ from longnn.data import NodeDataset
 from longnn.data._catalog import known_names
 from longnn.metrics import metric_of
 from longnn.registry import MODELS, find_model
-from longnn.report import (
+from longnn.report import _html as html
+from longnn.report import score_text
+from longnn.report._style import (
     GREY,
     NARROW,
     NAVY,
@@ -31,10 +33,8 @@ from longnn.report import (
     in_style,
     new_figure,
     plain,
-    score_text,
     write_atomically,
 )
-from longnn.report import _html as html
 from longnn.tuning._ledger import FINISHED, Outcome, Scores, place_of, worker_of
 from longnn.tuning._space import Plain, SearchSpace
 from longnn.tuning._training import Halving

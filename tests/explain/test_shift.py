@@ -53,15 +53,6 @@ def test_the_sentence_is_there_where_the_class_is_another(make, repeats):
     assert ("before calibration" in found.what) == (repeats == 1 and make is make_ensemble)
 
 
-def test_nothing_is_said_without_a_shift():
-    plain = dataclasses.replace(
-        make_trained("lon", repeats=1), readouts=(Readout("classification", temperature=1.5),)
-    )
-    found = explain_nodes(plain, HERE, [0, 5])
-    assert not [note for note in found.notes if "class frequencies" in note]
-    assert "alone would say" not in found.why(0)
-
-
 def test_a_fitted_threshold_makes_up_for_the_shift_a_given_one_does_not():
     fitted = shifted(make_trained("lon", repeats=1, outputs=2), threshold=0.5)
     fitted = dataclasses.replace(

@@ -44,17 +44,6 @@ def dense_filter(P, beta):
     return np.stack([(U * g) @ U.T for g in series.numpy()])
 
 
-def dense_contributions(graph, model, node):
-    """What each node adds to each output of a node, (nodes, outputs), without any recurrence."""
-    beta = unpack(model["filter"]["beta"])
-    G = dense_filter(dense_operator(graph["operators"][model["operator"]]), beta)
-    t = unpack(model["form"]["signal"]).astype(float)  # (nodes, channels)
-    rows = G[:, node].T if len(G) > 1 else np.repeat(G[:, node].T, t.shape[1], 1)
-    mix = model["form"]["mix"]
-    W = np.eye(t.shape[1]) if mix is None else unpack(mix).astype(float)
-    return (rows * t) @ W
-
-
 @contextlib.contextmanager
 def chromium():
     """Debian's Chromium, driven by Playwright; a skip where one of them is missing."""

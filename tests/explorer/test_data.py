@@ -12,31 +12,13 @@ from longnn.explorer import collect, pack, place_nodes, render, unpack
 from longnn.explorer._layout import _into_square
 from tests.shifted import shifted_graph
 
-from .examples import dense_contributions, dense_operator, train
+from .examples import dense_operator, train
 
-FORMS = {
-    "output": {"placement": "output"},
-    "output, one filter per class": {"shared": False},
-    "hidden, one filter per unit": {"placement": "hidden", "shared": False},
-    "filtered features": {"placement": "features", "transform": "linear", "normalize": False},
-}
 BENT = {
     "features": ({"placement": "features"}, "not linear follows the filter"),
     "both": ({"placement": "both"}, "filters more than once"),
     "gcn": ({"model": "gcn"}, "no polynomial filter"),
 }
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_contributions_add_up_to_the_score(name):
-    """By eigendecomposition of the operator that the page has, on the signal that it has."""
-    data = collect([train(**FORMS[name])])
-    [graph], [run] = data["graphs"], data["runs"]
-    model = run["models"][0]
-    base, scores = unpack(model["form"]["base"]), unpack(model["scores"])
-    for node in (0, 7, 31):
-        sums = base + dense_contributions(graph, model, node).sum(0)
-        np.testing.assert_allclose(sums, scores[node], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", BENT)
@@ -105,24 +87,6 @@ def test_a_sample_counts_the_paths_on_the_page(run):
     scores = unpack(data["runs"][0]["models"][0]["scores"])
     whole = unpack(collect([run])["runs"][0]["models"][0]["scores"])
     np.testing.assert_array_equal(scores, whole[shown])
-
-
-def test_one_model_is_shifted_as_the_run_is():
-    """Scores, temperature and shift on the page make the probabilities in the table of the run."""
-    run = train(shifted_graph())
-    [found] = collect([run])["runs"]
-    [model] = found["models"]
-    assert found["shift"] == list(run.trained.readouts[0].shift)
-    assert found["shift"][0] > 0 > found["shift"][1]
-    scores = torch.tensor(unpack(model["scores"])) / model["temperature"]
-    p = (scores + torch.tensor(found["shift"])).softmax(1).numpy()
-    table = run.predictions()
-    wanted = np.stack([table[f"p_{name}"] for name in run.dataset.classes], 1)
-    np.testing.assert_allclose(p, wanted, atol=1e-6)
-    names = [run.dataset.classes[k] for k in unpack(found["chosen"])]
-    assert names == table["predicted"].to_pylist()
-    np.testing.assert_array_equal(unpack(found["without"]), scores.argmax(1))
-    assert (unpack(found["without"]) != unpack(found["chosen"])).any()
 
 
 def test_an_ensemble_gives_every_member_with_a_vote():

@@ -19,7 +19,7 @@ from longnn.data import from_data
 from longnn.data._scaling import Scaling
 from longnn.explorer import collect, make_server, render
 from longnn.polynomials import Jacobi, jacobi
-from longnn.report import chebyshev_response, jacobi_weight, mean_response
+from longnn.report._filters import chebyshev_response, jacobi_weight, mean_response
 from longnn.runs import Run
 from tests.test_arcs import random_arcs
 
@@ -120,7 +120,7 @@ def choose(view, runs, name):
 
 
 def test_it_opens(view, run):
-    assert "LON-GNN on csbm" in view.text("h1")
+    assert view.text("h1") == "10 of 12 right on the test nodes."
     assert "60 nodes" in view.text("#about")
     x, y = view.curve("filter-chart", "current").T
     close(y, mean_response(chebyshev_response(beta_of(run), x)))

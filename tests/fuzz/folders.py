@@ -56,7 +56,7 @@ def copies(name, of, files, read, use=None, names=()):
 
 def _show(record):
     report.text_summary(record)
-    report.comparison_rows([record])
+    report.compare_words([record])
     report.cautions([record])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from longnn.metrics import summarize
 from longnn.records import RunRecord
-from longnn.report import describe_filter
+from longnn.report._filters import describe_filter
 
 DEGREE = 10
 COLUMNS = ("repeat", "epoch", "train_loss", "val_loss", "val_score", "amplitude", "a", "b")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import precision_recall_fscore_support
 
-from longnn.records import BaselineRecord, MemberRecord, RunRecord, Summary
+from longnn.records import BaselineRecord, ErrorRecord, MemberRecord, RunRecord, Summary
 from longnn.report import (
     Figures,
     cautions,
@@ -18,10 +18,11 @@ from longnn.report import (
     write_report,
 )
 from longnn.report import _html as html
-from longnn.report._checks import checks, graph_text
-from longnn.report._comparison import filter_words, paired_text
+from longnn.report._answer import answer_text, graph_text, known_text, question_text
+from longnn.report._checks import checks
+from longnn.report._comparison import paired_text
 from longnn.report._page import class_rows, plates
-from longnn.report._words import headline
+from longnn.report._words import filter_rows, filter_words
 from tests.report.examples import edit_record, write_run
 from tests.report.pagecheck import check_page
 
@@ -56,7 +57,8 @@ def changed(run, which=None, **values):
 @pytest.mark.parametrize("name", ["single", "gcn", "bern", "deep"])
 def test_page_is_whole(pages, runs, name):
     page, run = check_page(pages[name]), runs[name]
-    assert headline(run) in page.text
+    assert question_text(run) in page.text
+    assert answer_text(run) in page.text
     drawn = [attrs["id"] for attrs in page.all("figure")]
     assert sorted(drawn) == sorted(plate.name for plate in plates(run))
     for plate in plates(run):
@@ -73,7 +75,7 @@ def test_page_says_first_what_everybody_asks(pages):
     text = pages["single"]
     first, _, rest = text.partition("<details>")
     titles = re.findall(r"<h2>(.*?)</h2>", first)
-    assert titles == ["How well it works", "What was learned", "Where it errs"]
+    assert titles == ["What was learned", "How well it works", "Where it errs"]
     folds = re.findall(r"<summary><h2>(.*?)</h2></summary>", text)
     assert folds[-3:] == ["How the numbers were obtained", "The data", "Reproduce the run"]
     assert "<details open" not in rest
@@ -89,6 +91,44 @@ def test_page_says_first_what_everybody_asks(pages):
     style = text.partition("</style>")[0]
     assert ".picture img { display: block; width: 100%; max-width" in style
     assert "min-width" not in style
+
+
+def test_the_first_screen_answers(run, tmp_path):
+    """Question, answer with its interval, what known answers add, what to do; the filter second."""
+    half = {run.metric: Summary(0.5, 0.4, 0.6, 0.1, 3)}
+    gain = {run.metric: Summary(0.1, 0.05, 0.15, 0.1, 3)}
+    plain = BaselineRecord("plain", "the same without known answers", (), half, gain, True)
+    run = beside(run, 0.1, 0.05, 0.15)
+    run = dataclasses.replace(run, baselines=(*run.baselines, plain), folder=tmp_path / "made")
+    run.folder.mkdir()
+    run.write(run.folder)
+    answer, known = answer_text(run), known_text(run)
+    assert answer.endswith(
+        "; an MLP without the graph 50.0 %; the graph adds 10.0 points [5.0, 15.0]."
+    )
+    assert known == (
+        "Using the known answers of other nodes adds 10.0 points [5.0, 15.0]; without them: 50.0 %."
+    )
+    page = page_of(run).text
+    first = page[: page.index("How well it works")]
+    order = [question_text(run), answer, known, "longnn explain made NODE", "What was learned"]
+    places = [first.rindex(text) for text in order]  # the title of the window is first
+    assert places == sorted(places)
+    lines = "\n".join(text_summary(run))
+    assert all(text in lines for text in order[:3])
+    for text in (first, lines):
+        assert not re.search(r"recipe|basis|a = |peak|pass", text.replace("--repeat", ""))
+
+
+def test_the_worst_errors_have_ids(run, tmp_path):
+    worst = (ErrorRecord("<b>", "", "3", "5", 0.987), ErrorRecord("ann", "", "1", "2", 0.9))
+    page = page_of(dataclasses.replace(changed(run, 0, worst=worst), folder=tmp_path))
+    (table,) = [t for t in page.tables if t[0][0] == "node"]
+    assert table == [
+        ["node", "true", "predicted", "improbable"],
+        ["<b>", "3", "5", "0.987"],
+        ["ann", "1", "2", "0.9"],
+    ]
 
 
 def test_regression_has_no_classes_and_no_percent(runs):
@@ -110,13 +150,9 @@ def test_a_stack_is_described_as_a_whole(pages, runs):
             for i, f in enumerate(runs["deep"].filters)
         ),
     )
-    text = " ".join(text_summary(deep))
-    for sentence in (
-        "The 5 filters, from the first block to the last, are: 1 mixed; 2 to 4 low-pass; 5 high-",
-        "One pass takes 10 products with the graph.",
-        "Their bases are at a = 0.00 to 0.40, b = 0.50; they started at a = 0.00, b = 0.00.",
-    ):
-        assert sentence in text
+    _, rows = filter_rows(deep)
+    assert [row[0] for row in rows] == [f"block {k}" for k in range(1, 6)]
+    assert rows[4][4:] == ["0.40, 0.50", "high-pass (9 of 16 channels)"]
     assert filter_words(deep) == "blocks: 1 mixed; 2 to 4 low-pass; 5 high-pass"
     assert "layer 1" not in pages["deep"]
 
@@ -271,11 +307,11 @@ def test_large_drawings_become_pixels(copy, monkeypatch):
 def test_summary_for_the_terminal(runs):
     lines = text_summary(runs["ten"])
     text = "\n".join(lines)
-    assert lines[0] == headline(runs["ten"])
-    assert re.search(r"accuracy +\S+ % ± \S+ +88\.\d % ± 0\.", text)
-    assert f"The filter is {runs['ten'].filters[0].words}." in text
-    assert "split published, seeds 0 to 9; mean and 95 % interval" in text
-    assert "±" not in "".join(text_summary(runs["single"]))
+    assert lines[:3] == [question_text(runs["ten"]), "", f"  {answer_text(runs['ten'])}"]
+    assert re.search(r"accuracy +\S+ % \[\S+, \S+\] +88\.\d % \[8", text)
+    assert "The model mostly averages over neighbours." in text
+    assert "split published, seeds 0 to 9. Brackets hold 95 % intervals over 10 repeats." in text
+    assert "basis" not in text
     assert "\x1b" not in text
 
 
@@ -419,7 +455,7 @@ def test_what_went_wrong_is_said(run, name):
     assert len(sentences) == bool(start)
     assert not start or sentences[0].startswith(start)
     if name == "few":
-        assert "test nodes 9 of 10 right" in headline(change(run))
+        assert answer_text(change(run)).startswith("9 of 10 right on the test nodes")
 
 
 @pytest.mark.parametrize(
@@ -427,13 +463,13 @@ def test_what_went_wrong_is_said(run, name):
     [
         (
             (0.1, 0.05, 0.15),
-            "The graph adds 10.0 points (95 % interval 5.0 to 15.0) of accuracy over the best "
-            "model without the graph, an MLP (50.0 %).",
+            "The graph adds 10.0 points [5.0, 15.0] of accuracy. Without it, an MLP, the best "
+            "model without it, has 50.0 %.",
         ),
-        ((0.1, -0.05, 0.15), "The graph may add nothing: 10.0 points (95 % interval -5.0 to 15.0)"),
-        ((-0.1, -0.15, -0.05), "The graph does not help here: an MLP, without it, has"),
-        ((0.1, 0.1, 0.1, 1), "The graph adds 10.0 points (one split) of accuracy over the best"),
-        ((0.0003, -0.02, 0.03), "The graph adds nothing here: an MLP, without it, also has 50.0 %"),
+        ((0.1, -0.05, 0.15), "The graph may add nothing (10.0 points [-5.0, 15.0]) of accuracy."),
+        ((-0.1, -0.15, -0.05), "The graph costs 10.0 points [5.0, 15.0] of accuracy."),
+        ((0.1, 0.1, 0.1, 1), "The graph adds 10.0 points of accuracy."),
+        ((0.0003, -0.02, 0.03), "The graph adds nothing of accuracy. Without it, an MLP,"),
     ],
 )
 def test_what_the_graph_adds(run, ahead, said):
@@ -468,9 +504,10 @@ def test_terminal_and_page_say_the_same(run, tmp_path):
         assert f"  check: {sentence}" in lines
         assert sentence in page.text
     (table,) = [t for t in page.tables if t[0][-1] == "ahead of it by"]
-    assert table[2] == ["the largest class", "50.0 %", "40.0 points (95 % interval 30.0 to 50.0)"]
-    assert f"  {'  the largest class':<28}50.0 %" in lines
-    assert f"  {graph_text(bad)}" in lines
+    assert table[2] == ["the largest class", "50.0 %", "40.0 points [30.0, 50.0]"]
+    assert f"  {'  an MLP without the graph':<28}50.0 %" in lines
+    assert f"  {answer_text(bad)}" in lines
+    assert answer_text(bad) in page.text
     assert graph_text(bad) in page.text
 
 
@@ -483,19 +520,20 @@ def test_the_page_of_a_comparison(runs, tmp_path):
     assert out == tmp_path / "new" / "page.html"
     page = check_page(out.read_text(encoding="utf-8"))
     assert [attrs["id"] for attrs in page.all("figure")] == ["compare_scores", "compare_filters"]
-    table = page.tables[0]
+    shared, table, words = page.tables[:3]
+    assert shared == [["data", "cora"]]
     assert [row[0] for row in table[1:]] == ["ten", "gcn", "bern", "single"]
     assert [row[1] for row in table[1:]] == ["LON-GNN", "GCN", "BernNet", "LON-GNN"]
-    assert "layer 2" in table[3][-1]
-    assert table[1][-2] == "the first run"
-    assert table[4][-2].endswith("of 1 common split")
+    assert "layer 2" in words[2][1]
+    assert table[1][-1] == "the first"
+    assert table[4][-1].endswith("of 1 common split")
     for said in (
         "4 runs on cora. The best score is that of ten: test accuracy 88.",
         "Without a filter: gcn.",
         "Of models with several layers, the first layer is shown.",
         "The grey area shows where the eigenvalues of the graph are.",
-        "The orange bar below them is their mean with its 95 % confidence interval. A run with one "
-        "repeat has none.",
+        "The orange bar below them is their mean with its 95 % interval. A run with one repeat may "
+        "have no interval.",
         "not all tested on the same splits",
         "Only one repeat, so no interval: single.",
     ):
@@ -507,7 +545,7 @@ def test_the_page_of_one_run(runs, tmp_path):
     assert [attrs["id"] for attrs in page.all("figure")] == ["compare_scores"]
     page = check_page(write_comparison([runs["single"]], tmp_path / "c.html").read_text())
     assert "One run." in page.text
-    assert "No run has more than one repeat, so there is no interval." in page.text
+    assert "A run with one repeat may have no interval." in page.text
     assert "orange" not in page.text
     assert "confidence interval" not in page.text
     with pytest.raises(ValueError, match="Expected at least one run to compare"):
@@ -528,8 +566,8 @@ def test_differences_are_taken_split_by_split(runs, copy):
 
     folder, first = copy("ten"), runs["ten"]
     better = edit_record(folder, improve)
-    assert paired_text(first, better) == "+1.0 percentage points, better on 10 of 10 common splits"
-    assert paired_text(better, first) == "-1.0 percentage points, better on 0 of 10 common splits"
+    assert paired_text(first, better) == "+1.0 points, better on 10 of 10 common splits"
+    assert paired_text(better, first) == "-1.0 points, better on 0 of 10 common splits"
     assert cautions([first, better]) == []
     assert paired_text(first, first) == "no difference on 10 common splits"
     text = paired_text(first, edit_record(folder, level))

@@ -93,20 +93,12 @@ def _set(*path, to):
     ("change", "expected"),
     [
         (_set("repeats", to=None), r"'repeats' to be a list \(got nothing\)"),
-
         (_set("metric", to=3), r"'metric' to be text \(got 3\)"),
-
         (_set("data", to="cora"), r"'data' to be an object \(got 'cora'\)"),
-
         (_set("summary", "test", "accuracy", "mean", to="high"), r"test.accuracy.mean' to be"),
-
-
         (_set("repeats", 0, "filters", 0, "response", to=[[1], [2, 3]]), r"\[0\].response' to"),
         (_set("repeats", 0, "confusion", to=[[1, 2]]), r"of shape classes x classes"),
-
-
         (_set("data", "card", "nodes", to=10**400), r"'data.card.nodes' to be a whole number"),
-
         (_set("data", "density", "density", to=[1.0]), r"'data.density.density' to be a list of"),
     ],
 )  # fmt: skip
@@ -114,16 +106,6 @@ def test_a_record_that_lacks_something(folder, change, expected):
     with pytest.raises(ValueError, match=r"record\.json: Expected .*" + expected) as caught:
         edit_record(folder, change)
     assert "\n" not in str(caught.value)
-
-
-def test_missing_files_are_said(folder, runs):
-    (folder / "history.csv").unlink()
-    (folder / "filter_path.npz").unlink()
-    run = RunRecord.read(folder)
-    assert (run.history, run.path) == (None, None)
-    for name, said in zip(("history.csv", "filter_path.npz"), run.missing, strict=True):
-        assert f"There is no {name}" in said
-    assert runs["gcn"].missing == ()  # without a filter it has no path
 
 
 HEAD = "repeat,epoch,train_loss,val_loss,val_score,amplitude,a,b\n"

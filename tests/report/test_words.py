@@ -8,17 +8,17 @@ import torch
 from scipy.integrate import quad
 
 from longnn.records import Summary
-from longnn.report import describe_filter, interval_text, text_summary
+from longnn.report import interval_text, text_summary
+from longnn.report._answer import answer_text, question_text
 from longnn.report._filters import (
-    align_signs,
     chebyshev_response,
+    describe_filter,
     jacobi_weight,
-    mean_response,
     number_text,
     spectral_coordinates,
     waveform_distance,
 )
-from longnn.report._words import headline, learned_text, score_text, splits_text
+from longnn.report._words import filter_rows, plain_text, score_text, splits_text
 
 LAM = np.linspace(0, 2, 101)
 LOW = np.exp(-10 * LAM**2)
@@ -106,48 +106,75 @@ def test_wrong_shapes(response):
 
 
 @pytest.mark.parametrize(
-    ("summary", "options", "text"),
+    ("summary", "metric", "text"),
     [
-        ((0.886, 0.882, 0.890, 0.006, 10), {}, "88.6 % ± 0.4 (95 % interval over 10 splits)"),
-        ((0.886, 0.882, 0.890, 0.006, 10), {"short": True}, "88.6 % ± 0.4"),
-        ((0.886, 0.886, 0.886, 0.0, 1), {}, "88.6 % (one split)"),
-        ((0.886, 0.886, 0.886, 0.0, 1), {"unit": "run"}, "88.6 % (one run)"),
-        ((0.886, 0.886, 0.886, 0.0, 1), {"short": True}, "88.6 %"),
-        ((0.7, 0.68, 0.72, 0.1, 3), {"metric": "r2", "short": True}, "0.700 ± 0.020"),
-        ((0.9, 0.8, 0.92, 0.0, 5), {}, "90.0 % (95 % interval 80.0 to 92.0, over 5 splits)"),
-        ((0.9, 0.861, 0.935, 0.0, 5), {"short": True}, "90.0 % ± 3.9"),  # the larger half
-        ((float("nan"),) * 4 + (5,), {}, "n/a (over 5 splits)"),
+        ((0.886, 0.882, 0.890, 0.006, 10), "accuracy", "88.6 % [88.2, 89.0]"),
+        ((0.886, 0.882, 0.890, 0.0, 1), "accuracy", "88.6 % [88.2, 89.0]"),  # over test nodes
+        ((0.886, 0.886, 0.886, 0.0, 1), "accuracy", "88.6 %"),
+        ((0.7, 0.68, 0.72, 0.1, 3), "r2", "0.700 [0.680, 0.720]"),
+        ((float("nan"),) * 4 + (5,), "accuracy", "n/a"),
     ],
-)  # fmt: skip
-def test_intervals(summary, options, text):
-    assert interval_text(Summary(*summary), **options) == text
+)
+def test_intervals(summary, metric, text):
+    assert interval_text(Summary(*summary), metric) == text
 
 
-def test_no_negative_zero(runs):
-    run = runs["single"]
-    start = dataclasses.replace(run.filters[0], start={"a": -1e-4, "b": 0.0})
-    first = dataclasses.replace(run.repeats[0], filters=(start,))
-    assert "from a = 0.00, b = 0.00" in learned_text(dataclasses.replace(run, repeats=(first,)))[1]
-
-
-def test_headlines(runs):
+def test_the_answer(runs):
     ten = runs["ten"]
-    mean = score_text(ten.score().mean)
-    assert headline(ten).startswith(f"LON-GNN on cora: test accuracy {mean} ± 0.")
-    assert headline(ten).endswith(" over 10 published splits")
-    assert headline(runs["single"]).endswith(" % on one published split")
-    assert "test R² 0.7" in headline(runs["regression"])
+    assert answer_text(ten).startswith(f"Accuracy {score_text(ten.score().mean)} [8")
+    assert answer_text(ten).endswith("] on the test nodes of 10 published splits.")
+    assert answer_text(runs["single"]).endswith(" % on 542 test nodes.")
+    assert answer_text(runs["regression"]).startswith("R² 0.7")
     untested = dataclasses.replace(ten, summary={"val": ten.summary["val"]})
-    assert "validation accuracy" in headline(untested)
-    unscored = headline(dataclasses.replace(ten, summary={}))
-    assert unscored.startswith("LON-GNN on cora: accuracy not scored")
+    assert "on the validation nodes of" in answer_text(untested)
+    assert answer_text(dataclasses.replace(ten, summary={})) == "Accuracy not scored."
 
 
-def test_repeats_of_one_split_are_not_called_splits(runs):
-    run = runs["ten"]
-    split = run.repeats[0].split
-    same = tuple(dataclasses.replace(repeat, split=split) for repeat in run.repeats)
-    assert splits_text(dataclasses.replace(run, repeats=same)) == "10 runs on 1 published split"
+@pytest.mark.parametrize(
+    ("values", "question"),
+    [
+        ({"classes": ("ok", "spam")}, "Is each node of cora ok or spam?"),
+        ({}, "Which of 7 classes is each node of cora?"),
+        ({"task": "multilabel"}, "Which of 7 labels does each node of cora have?"),
+        ({"task": "regression", "classes": ()}, "What is the label of each node of cora?"),
+        (
+            {
+                "task": "regression",
+                "classes": (),
+                "source": {"options": {"label_column": ["price"]}},
+            },
+            "What is the price of each node of cora?",
+        ),
+        (
+            {"task": "regression", "classes": (), "targets": ("price", "rent")},
+            "What are price and rent of each node of cora?",
+        ),
+    ],
+)
+def test_the_question(runs, values, question):
+    data = dataclasses.replace(runs["single"].data, **values)
+    assert question_text(dataclasses.replace(runs["single"], data=data)) == question
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["low-pass, peak at 0"], "mostly averages over neighbours."),
+        (["low-pass"] * 4, "mostly averages over neighbours, in each of its 4 filters."),
+        (["all-pass, height 1"], "takes a node's own columns as they are, whatever its"),
+        (
+            ["mixed (8 channels: 4 comb, 4 low-pass)", *["low-pass"] * 3],
+            "first does several things at once: most often it uses averages over neighbours and "
+            "differences from them in turns; then it mostly averages over neighbours.",
+        ),
+        (["not finite: training diverged"], "does has no plain name; its numbers are below."),
+    ],
+)
+def test_a_filter_in_plain_words(runs, words, said):
+    run = runs["single"]
+    filters = tuple(dataclasses.replace(run.filters[0], words=each) for each in words)
+    repeat = dataclasses.replace(run.repeats[0], filters=filters)
+    assert said in plain_text(dataclasses.replace(run, repeats=(repeat,)))
 
 
 @pytest.mark.parametrize("task", ["regression", "multilabel"])
@@ -168,35 +195,25 @@ def test_without_classes_a_drawn_split_is_random(runs, task, protocol):
     assert splits_text(dataclasses.replace(other, repeats=(own,))) == "one own split"
 
 
-def test_what_was_learned(runs):
-    first, second = learned_text(runs["single"])
-    assert first == f"The filter is {runs['single'].filters[0].words}."
-    assert second.startswith("Its basis moved from a = 0.00, b = 0.00 to a = 0.")
-    filter = runs["single"].filters[0]
-    still = dataclasses.replace(filter, start=filter.learned)
-    repeat = dataclasses.replace(runs["single"].repeats[0], filters=(still,))
-    _, second = learned_text(dataclasses.replace(runs["single"], repeats=(repeat,)))
-    assert second.startswith("Its basis stayed at a = 0.")
-    assert len(learned_text(runs["bern"])) == 2  # two layers, a fixed basis
-    assert "layer 2" in learned_text(runs["bern"])[1]
-    assert "no polynomial filter" in learned_text(runs["gcn"])[0]
-
-
-def test_the_response_outside_the_bulk_is_told(runs):
-    lam = runs["single"].filters[0].eigenvalues
-    filter = dataclasses.replace(runs["single"].filters[0], response=(2 - lam)[None])
-    repeat = dataclasses.replace(runs["single"].repeats[0], filters=(filter,))
-
-    def told(*outliers):
-        data = dataclasses.replace(runs["single"].data, outliers=np.array(outliers))
-        run = dataclasses.replace(runs["single"], repeats=(repeat,), data=data)
-        return learned_text(run)[1]
-
-    assert told(0.5) == "At the eigenvalue outside the bulk (0.5), its response is 1.5."
-    assert told(0.25, 0.5, 0.75) == (
-        "At the 3 eigenvalues outside the bulk (0.25 to 0.75), its response is 1.2 to 1.8."
+def test_what_was_learned_in_numbers(runs):
+    """One row per filter; no negative zero, and the response where words say nothing of it."""
+    run = runs["single"]
+    first = run.filters[0]
+    columns, (row,) = filter_rows(run)
+    learned = f"{first.learned['a']:.2f}, {first.learned['b']:.2f}"
+    assert row == ["the filter", "jacobi", "10", "0.00, 0.00", learned, first.words]
+    assert len(columns) == len(row)
+    straight = dataclasses.replace(
+        first, start={"a": -1e-4, "b": 0.0}, response=(2 - first.eigenvalues)[None]
     )
-    assert told().startswith("Its basis")
+    data = dataclasses.replace(run.data, outliers=np.array([0.25, 0.5, 0.75]))
+    repeat = dataclasses.replace(run.repeats[0], filters=(straight,))
+    columns, (row,) = filter_rows(dataclasses.replace(run, repeats=(repeat,), data=data))
+    assert (columns[-1], row[-1]) == ("response outside the bulk", "1.2 to 1.8 at 0.25 to 0.75")
+    assert row[3] == "0.00, 0.00"
+    assert [row[0] for row in filter_rows(runs["bern"])[1]] == ["layer 1", "layer 2"]
+    assert filter_rows(runs["bern"])[1][0][3:5] == ["fixed", "fixed"]
+    assert "no polynomial filter" in plain_text(runs["gcn"])
 
 
 # The curves behind the figures, against those of numpy and SciPy
@@ -240,12 +257,3 @@ def test_waveform_distance():
     response = np.stack([np.sin(np.pi * lam), np.cos(np.pi * lam), 0 * lam])[:, None]
     assert waveform_distance(response[:2])[0] == pytest.approx(np.sqrt(2))
     assert np.isnan(waveform_distance(response[[2, 0]])[0])  # a zero filter has none
-
-
-def test_alignment_turns_the_minority():
-    low = np.exp(-LAM)
-    aligned, turned = align_signs(np.stack([low, -low, low]))
-    assert turned == 1
-    np.testing.assert_allclose(aligned, np.stack([low] * 3))
-    assert align_signs(np.stack([-low, -low]))[1] == 0  # all agree: nothing to turn
-    np.testing.assert_allclose(mean_response(np.stack([-low, -low, low])), -low)

@@ -28,7 +28,7 @@ from lab.studies.filters import _measure as measure
 from lab.studies.filters._measure import BASIS_RATE, BASIS_RATES, DEGREE
 from lab.studies.filters._models import MODELS, NETWORKS
 from lab.studies.filters._task import FILTERS, load_images
-from longnn.report import GREY, LINES, ORANGE, colours, in_style, new_figure
+from longnn.report._style import GREY, LINES, ORANGE, colours, in_style, new_figure
 from longnn.training import choose_device
 
 TITLE = "Learning five filters from images (Tables 2 and 6)"
