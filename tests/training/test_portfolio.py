@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from longnn.config import Config
-from longnn.data import Source, make_split
+from longnn.data import Source, from_data, make_split
 from longnn.data._synthetic import csbm
 from longnn.nn import _ensemble as ensemble_module
 from longnn.nn._ensemble import Ensemble
@@ -19,6 +19,7 @@ from longnn.training import (
     make_model,
     make_problem,
     members_of,
+    portfolio,
     predict,
     preset_of,
 )
@@ -141,3 +142,31 @@ def test_what_is_not_required_may_be_missing(dataset, config, split):
     found = job.run(watcher=Stop())
     assert len(found) == 1
     assert job.stopped == "interrupted"
+
+
+@pytest.mark.parametrize("preset", ["default", "best"])
+@pytest.mark.parametrize("numbers", [False, True])
+def test_every_member_of_a_table_is_a_configuration(preset, numbers):
+    """Those that are like another differ from it in what they say themselves."""
+    members = portfolio(preset, words=False, numbers=numbers)
+    for table in members.values():
+        Config.from_dict({**table, "preset": "fast"})
+    assert "trees" in {table.get("model") for table in members.values()}
+    if numbers:
+        like = portfolio("default")["hidden, one filter per unit 1"]
+        assert members["hidden, structure"] == {**like, "inputs": "structure"}
+
+
+def test_trees_are_left_out_of_words_and_of_very_wide_tables():
+    """Both are asked of the data; a width that suits two classes may be too much for many."""
+    generator = torch.Generator().manual_seed(0)
+    index = torch.tensor([[0, 1], [1, 0]])
+
+    def models(columns, classes):
+        x = torch.randn(40, columns, generator=generator)
+        y = torch.arange(40) % classes
+        table = from_data({"x": x, "edge_index": index, "y": y})
+        return {c.model for c in members_of(complete({"preset": "default"}, table), table).values()}
+
+    assert "trees" in models(300, 2)
+    assert models(300, 4) == {"lon"}
