@@ -12,7 +12,6 @@ from lab.bench._measure import (
     WARM_UP,
     Budget,
     compare,
-    limited_threads,
     round_robin,
     run_module,
     summarize,
@@ -118,13 +117,6 @@ def test_a_noisy_round_counts_once():
     # Something else ran in the second round: both contenders took ten times as long.
     assert compare([4.0, 40.0, 4.0], [1.0, 10.0, 1.0]) == summarize([4.0])
     assert summarize([1.0, 100.0, 2.0])["median"] == 2.0
-
-
-def test_threads_are_set_back():
-    before = torch.get_num_threads()
-    with limited_threads(before + 1):
-        assert torch.get_num_threads() == before + 1
-    assert torch.get_num_threads() == before
 
 
 def test_a_process_that_fails_is_an_error():

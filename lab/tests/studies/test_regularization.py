@@ -5,8 +5,7 @@ import pytest
 import scipy.integrate
 import scipy.special
 
-from lab.records import Record
-from lab.studies import Context, regularization, run_study
+from lab.studies import regularization
 
 
 def norm_formula(i, a, b):
@@ -36,18 +35,3 @@ def test_bernstein_by_adaptive_integration():
         for j in range(3):
             value, _ = scipy.integrate.quad(lambda t, i=i, j=j: basis[i](t) * basis[j](t), 0, 1)
             assert G[i, j] == pytest.approx(value)
-
-
-def test_run(tmp_path):
-    context = Context(tmp_path, quick=True, tell=lambda _: None)
-    (table,) = run_study("regularization", context)
-    record = Record(tmp_path / "records" / "record.json")
-    cells = record.below("")
-    assert all(cell["difference"] < 1e-12 for cell in cells.values())
-    for key, cell in cells.items():
-        if key.startswith("orthonormal"):
-            assert cell["quadrature"] == cell["ours"] == [5.0, 5.0]
-        else:
-            assert cell["ours"][1] / cell["ours"][0] > 1.2
-    assert len(table.rows) == len(cells)
-    assert (tmp_path / "figures" / "sphere.png").stat().st_size < 200_000
