@@ -5,13 +5,10 @@ How pickles are read is the business of :mod:`longnn.data._pickles`.
 """
 
 import ast
-import lzma
 import math
 import re
-import struct
 import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,7 +18,7 @@ import torch
 from torch import Tensor
 
 from longnn.data._dataset import MASKS, UNLABELLED
-from longnn.data._errors import DataError, require_memory
+from longnn.data._errors import DataError, readable, require_memory
 from longnn.data._features import plain_tensor
 from longnn.data._tensors import GraphTensors
 from longnn.matrices import check_compressed, csr_from_scipy
@@ -36,8 +33,6 @@ _COMMENTS = re.compile(rb"(?:[ \t\r]*\n|[ \t]*%[^\n]*\n)*")
 _SIZES = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})(?:[ \t]+(\d{1,18}))?[ \t\r]*(?:\n|\Z)")
 _NUMBER = rb"[-+]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][-+]?\d{1,6})?|[-+]?(?:nan|inf)"
 _NO_NUMBER = re.compile(rb"(?<!\S)(?!(?:" + _NUMBER + rb")(?!\S))\S+", re.IGNORECASE)
-#: What SciPy's reader raises for a text that is well formed but not right.
-_RAISED = (ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
 
 
 def read_matrix_market(path: Path) -> Any:
@@ -69,15 +64,10 @@ def read_matrix_market(path: Path) -> Any:
     if wrong is not None:
         line = content.count(b"\n", 0, wrong.start()) + 1
         raise DataError(f"Expected a number (got {_shown(wrong[0])}).", path=path, row=line)
-    try:
+    with readable(path, "mtx file"):
         import scipy.io  # slow to load, and for this alone
 
         return scipy.io.mmread(path)
-    except _RAISED as error:
-        raise DataError(
-            f"Expected a readable, complete mtx file (got {type(error).__name__}: {error}).",
-            path=path,
-        ) from error
 
 
 def is_called_symmetric(path: Path) -> bool:
@@ -115,24 +105,6 @@ def _shown(text: bytes) -> str:
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 10_000  # characters, NumPy's own limit
-#: What the readers of archives and of headers raise for a damaged file.
-_NPZ_RAISED = (
-    ArithmeticError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    RecursionError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    lzma.LZMAError,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 class Archive(Mapping[str, np.ndarray]):
@@ -144,7 +116,13 @@ class Archive(Mapping[str, np.ndarray]):
 
     def __init__(self, path: Path, wanted: tuple[str, ...] | None = None) -> None:
         self.path = path
-        self._members = self._guarded(None, self._directory)
+        with readable(path, "npz file"), zipfile.ZipFile(path) as archive:
+            found = archive.infolist()
+            names = [info.filename.removesuffix(".npy") for info in found]
+            twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+            if twice is not None:
+                raise ValueError(f"the array {twice!r} twice")
+        self._members = dict(zip(names, found, strict=True))
         kept = [info for name, info in self._members.items() if not wanted or name in wanted]
         needed = sum(info.file_size for info in kept)
         require_memory(2 * needed, "its arrays", path=path)  # as they are, and as float32
@@ -157,17 +135,17 @@ class Archive(Mapping[str, np.ndarray]):
 
     def __getitem__(self, name: str) -> np.ndarray:
         info = self._members[name]
-
-        def read() -> np.ndarray:
+        with readable(self.path, "npz file", f" in its array {name!r}"):
             with zipfile.ZipFile(self.path) as archive, archive.open(info) as stream:
                 return _read_array(stream, info.file_size, self.path)
 
-        return self._guarded(name, read)
-
     def matrix(self, prefix: str = "", form: str = "csr") -> Any:
         """The sparse matrix that SciPy saved, or one whose arrays have a prefix in their names."""
-
-        def make() -> Any:
+        index = ("row", "col") if form == "coo" else ("indices", "indptr")
+        for key in ("shape", "data", *index):
+            if f"{prefix}{key}" not in self:
+                raise DataError(f"Expected an array `{prefix}{key}` (got none).", path=self.path)
+        with readable(self.path, "npz file"):
             shape = self[f"{prefix}shape"]
             if shape.dtype.kind not in "iu" or shape.shape != (2,) or (shape < 0).any():
                 raise ValueError(f"a matrix of shape {shape.tolist()}")
@@ -175,42 +153,14 @@ class Archive(Mapping[str, np.ndarray]):
             data = self[f"{prefix}data"]
             if data.dtype.kind not in "biufc":
                 raise ValueError(f"values of type {data.dtype}")
-            if form in ("csr", "csc"):
-                return _compressed(self, prefix, form, data, size)
+            first, second = (self[f"{prefix}{key}"] for key in index)
             if form == "coo":
-                return _coordinates(self["row"], self["col"], data, size)
-            raise ValueError(f"a sparse matrix of format {form!r}; save it as CSR, CSC or COO")
-
-        missing = [key for key in self._parts(form) if f"{prefix}{key}" not in self]
-        if missing:
-            raise DataError(f"Expected an array `{prefix}{missing[0]}` (got none).", path=self.path)
-        return self._guarded(None, make)
-
-    def _parts(self, form: str) -> tuple[str, ...]:
-        return ("shape", "data", *(("row", "col") if form == "coo" else ("indices", "indptr")))
-
-    def _directory(self) -> dict[str, zipfile.ZipInfo]:
-        with zipfile.ZipFile(self.path) as archive:
-            found = archive.infolist()
-        names = [info.filename.removesuffix(".npy") for info in found]
-        twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-        if twice is not None:
-            raise ValueError(f"the array {twice!r} twice")
-        return dict(zip(names, found, strict=True))
-
-    def _guarded(self, name: str | None, read: Callable[[], Any]) -> Any:
-        """What ``read`` returns; what it raises becomes one error with file, array and reason."""
-        try:
-            return read()
-        except DataError:
-            raise
-        except _NPZ_RAISED as error:
-            where = "" if name is None else f" in its array {name!r}"
-            raise DataError(
-                f"Expected a readable, complete npz file (got {type(error).__name__}: "
-                f"{error}{where}).",
-                path=self.path,
-            ) from error
+                return _coordinates(first, second, data, size)
+            if form not in ("csr", "csc"):
+                raise ValueError(f"a sparse matrix of format {form!r}; save it as CSR, CSC or COO")
+            check_compressed(second, first, len(data), size if form == "csr" else size[::-1])
+            kind = sp.csr_array if form == "csr" else sp.csc_array
+            return kind((data, _index(first), _index(second)), shape=size)
 
 
 def _read_array(stream: IO[bytes], size: int, path: Path) -> np.ndarray:
@@ -267,19 +217,6 @@ def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype, bool, in
     if dtype.kind not in "biufcUS" or dtype.itemsize == 0:
         raise ValueError(f"an array of {dtype}, neither numbers nor text")
     return shape, dtype, by_column, 8 + width + length
-
-
-def _compressed(
-    arrays: Mapping[str, np.ndarray],
-    prefix: str,
-    form: str,
-    data: np.ndarray,
-    size: tuple[int, int],
-) -> Any:
-    pointers, indices = arrays[f"{prefix}indptr"], arrays[f"{prefix}indices"]
-    check_compressed(pointers, indices, len(data), size if form == "csr" else size[::-1])
-    kind = sp.csr_array if form == "csr" else sp.csc_array
-    return kind((data, _index(indices), _index(pointers)), shape=size)
 
 
 def _index(array: np.ndarray) -> np.ndarray:

@@ -4,6 +4,8 @@ One base class, so that a command line can turn each of them into one line. Whet
 whether what it asks for fits into memory, is known before any of it is read or allocated.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from longnn._base import memory
@@ -83,6 +85,23 @@ def require_file(path: Path) -> None:
         raise MissingFileError("Expected a file here (found none).", path=path)
     if not path.is_file() and not path.is_dir():
         raise DataError("Expected a regular file (got a device or a pipe).", path=path)
+
+
+@contextmanager
+def readable(path: Path, what: str, where: str = "") -> Iterator[None]:
+    """Whatever a library raises for a damaged or hostile file, as one error that names the file.
+
+    What that can be changes from one version of a library to the next: nobody can list it.
+    """
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}{where}"
+        raise DataError(
+            f"Expected a readable, complete {what} (got {reason}).", path=path
+        ) from error
 
 
 def require_memory(needed: float, what: str, *, path: str | Path | None = None) -> None:

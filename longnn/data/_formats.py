@@ -5,7 +5,6 @@ more entry of :data:`FORMATS`. Knows nothing of what columns or arrays mean.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,27 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from longnn.data._arrays import KEYS, as_arrays, read_matrix, read_npz
-from longnn.data._errors import DataError, MissingFileError, require_file
+from longnn.data._errors import DataError, MissingFileError, readable, require_file
 from longnn.data._pickles import read_pyg
 from longnn.data._tensors import GraphTensors
-from longnn.data._text import Header, TextStream, table_stem, table_suffix, unreadable
+from longnn.data._text import Header, TextStream, kind_of, table_stem, table_suffix
 
-#: What Arrow raises for a damaged file besides its own errors.
-RAISED = (ArithmeticError, LookupError, MemoryError, NotImplementedError, TypeError, ValueError)
 #: How much larger a compressed text is, about, when it is read.
 PACKED = 4
 _LISTED = 5  # files of a folder that an error names
-
-
-@contextmanager
-def _guarded(path: Path) -> Iterator[None]:
-    """What is raised for a damaged file, as one error that names it."""
-    try:
-        yield
-    except DataError:
-        raise
-    except (pa.ArrowException, OSError, *RAISED) as error:
-        raise unreadable(path, error) from error
 
 
 class StoredTable:
@@ -56,7 +42,7 @@ class StoredTable:
         self.path = path
         if path.stat().st_size == 0:
             raise DataError("Expected rows (got an empty file).", path=path)
-        with _guarded(path):
+        with readable(path, kind_of(path)):
             self.schema, self.rows, self.size = self._look()
         self.names = self.schema.names
 
@@ -66,14 +52,14 @@ class StoredTable:
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column as a whole."""
-        with _guarded(self.path):
+        with readable(self.path, kind_of(self.path)):
             column = self._column(name)
             column.validate(full=True)  # of texts, that they are UTF-8: nobody else looks
             return column
 
     def batches(self, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """Some columns, at most so many rows at a time."""
-        with _guarded(self.path):
+        with readable(self.path, kind_of(self.path)):
             for batch in self._batches(names, rows):
                 batch.validate(full=True)
                 yield batch
@@ -183,12 +169,8 @@ def read_arrays(path: Path, *, as_features: bool = False) -> tuple[GraphTensors,
     if path.stat().st_size == 0:
         raise DataError("Expected a graph (got an empty file).", path=path)
     read: Any = FORMATS[table_suffix(path)].arrays
-    try:
+    with readable(path, kind_of(path)):
         return as_arrays(read(path, as_features), path)
-    except OSError as error:
-        if isinstance(error, DataError):
-            raise
-        raise unreadable(path, error) from error
 
 
 def is_table(path: Path) -> bool:
@@ -273,7 +255,7 @@ class Parts:
         opened = []
         for file in self.files:
             require_file(file)
-            with _guarded(file):
+            with readable(file, kind_of(file)):
                 opened.append(FORMATS[table_suffix(file)].table(file, self.header))  # type: ignore[misc]
             missing = [name for name in opened[0].names if name not in opened[-1].names]
             if missing:

@@ -13,7 +13,6 @@ import struct
 import sys
 import warnings
 import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,24 +21,9 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from longnn.data._errors import DataError, require_memory
+from longnn.data._errors import DataError, readable, require_memory
 from longnn.data._tensors import is_graph_data
 from longnn.matrices import check_compressed
-
-#: What a damaged or hostile pickle can make the unpickler raise.
-_RAISED = (
-    pickle.UnpicklingError,
-    struct.error,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 
 
 class _Type:
@@ -150,16 +134,10 @@ def read_pickle(path: Path) -> Any:
     Raises:
         DataError: if it is damaged, or holds or calls anything else.
     """
-    try:
+    with readable(path, "pickle of arrays, CSR matrices, dicts and lists"):
         # From memory: a file would take as much as a pickle asks it to read.
         content = io.BytesIO(path.read_bytes())
         return _made(_Unpickler(content, encoding="latin1").load())
-    except _RAISED as error:
-        raise DataError(
-            f"Expected a complete pickle of arrays, CSR matrices, dicts and lists (got "
-            f"{type(error).__name__}: {error}).",
-            path=path,
-        ) from error
 
 
 def _made(found: Any) -> Any:
@@ -201,26 +179,6 @@ def _pyg_classes() -> list[Any]:
     ]
 
 
-#: What torch raises for a file that is damaged, foreign or hostile.
-_TORCH_RAISED = (
-    pickle.UnpicklingError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    RecursionError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-
-
 def read_pyg(path: Path, keys: Sequence[str]) -> dict[str, object]:
     """The fields of a saved ``Data``, of a table of tensors, or of PyG's own processed file.
 
@@ -234,7 +192,7 @@ def read_pyg(path: Path, keys: Sequence[str]) -> dict[str, object]:
         kept = {k: found[k] for k in (*keys, "num_nodes") if found and found.get(k) is not None}
     except DataError:
         raise
-    except _TORCH_RAISED as error:
+    except Exception as error:  # of torch, zipfile and pickle: whatever a hostile file brings about
         named = re.search(r"GLOBAL (\S+)", str(error))
         what = f"one that refers to {named[1]}" if named else "a damaged or foreign one"
         raise DataError(

@@ -5,7 +5,6 @@ numbers, so that an id such as ``007`` does not change. Knows nothing of formats
 """
 
 import contextlib
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,9 +17,9 @@ import pyarrow.parquet as pq
 
 from longnn._base.memory import in_words
 from longnn.data._cells import MISSING, are_ambiguous, fold, is_number, plain_numbers
-from longnn.data._errors import DataError, require_memory
+from longnn.data._errors import DataError, readable, require_memory
 from longnn.data._formats import ParquetTable, Parts, StoredTable, is_long, is_text
-from longnn.data._text import check_names, unreadable
+from longnn.data._text import check_names, kind_of
 
 _DIGITS = {"true": "1", "false": "0"}
 
@@ -378,10 +377,8 @@ class StoredColumns(Mapping[str, pa.Array]):
         pieces: list[pa.Array] = []
         for part in self.parts:
             column = _decoded(part.column(name), part.path, name)
-            try:
+            with readable(part.path, kind_of(part.path)):
                 pieces += column.cast(kind).chunks
-            except pa.ArrowException as error:
-                raise unreadable(part.path, error) from error
         array = plain_column(pa.chunked_array(pieces, kind), self.path, name)
         if len(self.added):
             array = _longer(array, name == self.key, self.added)
@@ -433,7 +430,7 @@ def open_table(parts: Parts, room: Path | None = None) -> Table:
     first, path = opened[0], parts.path
     check_names(path, None, first.names)
     columns: Mapping[str, pa.Array]
-    try:
+    with readable(path, kind_of(path)):
         if isinstance(first, StoredTable):
             columns = StoredColumns(opened, path)
             if room is None:
@@ -445,8 +442,6 @@ def open_table(parts: Parts, room: Path | None = None) -> Table:
             columns = StoredColumns(_store_text(opened, room / path.name), path)
         if room is None:
             columns = {name: columns[name] for name in first.names}
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise unreadable(path, error) from error
     table = Table(
         columns,
         path,

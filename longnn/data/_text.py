@@ -14,7 +14,6 @@ import io
 import itertools
 import lzma
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +22,7 @@ import pyarrow as pa
 from pyarrow import csv as pacsv
 
 from longnn.data._cells import MISSING, is_number
-from longnn.data._errors import DataError, require_memory
+from longnn.data._errors import DataError, readable, require_memory
 
 #: What the name promises; ``None`` promises nothing.
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": None, ".dat": None}
@@ -60,10 +59,6 @@ _FOREIGN = {
     b"PAR1": "a Parquet file",
     b"SQLite format 3": "an SQLite database",
 }
-
-
-#: What reading a damaged compressed file raises.
-BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, ValueError)
 
 
 def table_suffix(path: Path) -> str:
@@ -169,29 +164,36 @@ class TextStream:
             return "error"
 
         rows, last, pieces = 0, "", _Pieces(self._text(_PIECE))
-        try:
-            reader = pacsv.open_csv(
-                pa.PythonFile(pieces, mode="r"),
-                read_options=pacsv.ReadOptions(
-                    column_names=self.names,
-                    skip_rows=self._skip,
-                    use_threads=False,
-                    block_size=_PIECE,
-                ),
-                parse_options=pacsv.ParseOptions(
-                    delimiter=self.separator, newlines_in_values=True, invalid_row_handler=refuse
-                ),
-                convert_options=pacsv.ConvertOptions(
-                    column_types={name: pa.string() for name in self.names},
-                    strings_can_be_null=False,
-                ),
-            )
-            for batch in reader:
-                if batch.num_rows:
-                    rows, last = rows + batch.num_rows, batch.columns[-1][-1].as_py()
-                    yield batch
-        except pa.ArrowException as error:
-            raise self._error(bad, error) from error
+        with readable(self.path, kind_of(self.path)):
+            try:
+                reader = pacsv.open_csv(
+                    pa.PythonFile(pieces, mode="r"),
+                    read_options=pacsv.ReadOptions(
+                        column_names=self.names,
+                        skip_rows=self._skip,
+                        use_threads=False,
+                        block_size=_PIECE,
+                    ),
+                    parse_options=pacsv.ParseOptions(
+                        delimiter=self.separator,
+                        newlines_in_values=True,
+                        invalid_row_handler=refuse,
+                    ),
+                    convert_options=pacsv.ConvertOptions(
+                        column_types={name: pa.string() for name in self.names},
+                        strings_can_be_null=False,
+                    ),
+                )
+                for batch in reader:
+                    if batch.num_rows:
+                        rows, last = rows + batch.num_rows, batch.columns[-1][-1].as_py()
+                        yield batch
+            except pa.ArrowException as error:
+                if bad:
+                    raise self._ragged(bad[0]) from error
+                if "straddl" in str(error):  # Arrow looks for the end of a record in two blocks
+                    raise self._unclosed() from error
+                raise
         if "\n" in last and not pieces.end.rstrip().endswith(b'"'):
             raise self._unclosed()
 
@@ -302,10 +304,7 @@ class TextStream:
                 if is_last:
                     return
 
-    def _error(self, bad: list[Any], error: Exception) -> DataError:
-        if not bad:  # Arrow looks for the end of a record in two blocks
-            return self._unclosed() if "straddl" in str(error) else unreadable(self.path, error)
-        row = bad[0]
+    def _ragged(self, row: Any) -> DataError:
         usual = SEPARATORS[table_suffix(self.path)]
         or_else = "" if self.separator == usual else f", or the separator is not {self.separator!r}"
         return DataError(
@@ -375,11 +374,9 @@ def is_like_others(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     return recurs and (len(numbers) < 2 or not in_order)
 
 
-def unreadable(path: Path, error: Exception) -> DataError:
-    """The error for a file that its reader rejects."""
-    kind = table_suffix(path).lstrip(".")
-    reason = f"{type(error).__name__}: {error}"
-    return DataError(f"Expected a readable, complete {kind} file (got {reason}).", path=path)
+def kind_of(path: Path) -> str:
+    """What a file is by its name, in words."""
+    return f"{table_suffix(path).lstrip('.')} file"
 
 
 def check_names(path: Path | None, frame: str | None, names: Sequence[str]) -> None:
@@ -393,16 +390,10 @@ def check_names(path: Path | None, frame: str | None, names: Sequence[str]) -> N
 def _read(stream: Any, size: int, path: Path) -> bytes:
     """So many bytes, or all that are left."""
     pieces: list[bytes] = []
-    try:
+    with readable(path, "compressed file"):
         while size > 0 and (piece := stream.read(size)):
             pieces.append(piece)
             size -= len(piece)
-    except BROKEN as error:
-        raise DataError(
-            f"Expected a complete compressed file (got {type(error).__name__}: {error}); "
-            "it may be truncated.",
-            path=path,
-        ) from error
     return b"".join(pieces)
 
 

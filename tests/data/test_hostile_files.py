@@ -440,7 +440,7 @@ def test_a_pickle_that_is_cut_or_lies(content: bytes, tmp_path: Path) -> None:
     path.write_bytes(content)
     tracemalloc.start()
     try:
-        with pytest.raises(DataError, match=r"ind\.cora\.tx: Expected a complete pickle"):
+        with pytest.raises(DataError, match=r"ind\.cora\.tx: Expected a readable, complete pickle"):
             read_pickle(path)
         assert tracemalloc.get_traced_memory()[1] < 2**24
     finally:

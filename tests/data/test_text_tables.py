@@ -122,7 +122,9 @@ def test_compressed(suffix, tmp_path):
     )
     path = tmp_path / f"nodes.csv{suffix}"
     path.write_bytes(path.read_bytes()[:-12])
-    with pytest.raises(DataError, match=r"nodes\.csv\.\w+: Expected a complete compressed file"):
+    with pytest.raises(
+        DataError, match=r"nodes\.csv\.\w+: Expected a readable, complete compressed file"
+    ):
         load_files(tmp_path)
 
 
