@@ -135,9 +135,12 @@ class Archive(Mapping[str, np.ndarray]):
 
     def __getitem__(self, name: str) -> np.ndarray:
         info = self._members[name]
-        with readable(self.path, "npz file", f" in its array {name!r}"):
-            with zipfile.ZipFile(self.path) as archive, archive.open(info) as stream:
-                return _read_array(stream, info.file_size, self.path)
+        with (
+            readable(self.path, "npz file", f" in its array {name!r}"),
+            zipfile.ZipFile(self.path) as archive,
+            archive.open(info) as stream,
+        ):
+            return _read_array(stream, info.file_size, self.path)
 
     def matrix(self, prefix: str = "", form: str = "csr") -> Any:
         """The sparse matrix that SciPy saved, or one whose arrays have a prefix in their names."""
