@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from longnn.data._arcs import linked_nodes, merge_edges
-from longnn.data._convert import edge_weights, from_data, node_numbers
+from longnn.data._convert import edge_tensors, from_data, node_numbers
 from longnn.data._dataset import MASKS, NodeDataset
 from longnn.data._edgetable import (
     Edges,
@@ -198,33 +198,22 @@ def _nodes_of(arrays: Arrays, options: TableOptions) -> Nodes:
 
 
 def _edges_of_arrays(arrays: Arrays, nodes: Nodes) -> Edges:
-    index = arrays.data.get("edge_index")
-    if index is None:
+    data, size = arrays.data, arrays.data.get("num_nodes")
+    if data.get("edge_index") is None:
         raise arrays.error("Expected an adjacency matrix or `edge_index` in the file.")
-    if index.dim() != 2 or index.shape[0] != 2:
-        raise arrays.error(f"Expected `edge_index` of shape (2, arcs) (got {tuple(index.shape)}).")
-    index = node_numbers(index)
-    size = arrays.data.get("num_nodes")
     if nodes.count is None:
-        index = index if size is not None else _as_ids(index, nodes)
-        nodes.count = size if size is not None else int(index.max()) + 1
+        data = GraphTensors(data, edge_index=node_numbers(data.edge_index, arrays.error))
+        if size is None:
+            data.edge_index = _as_ids(data.edge_index, nodes)
+        nodes.count = int(data.edge_index.max()) + 1 if size is None else size
     if size is not None and nodes.count != size:
         raise arrays.error(
             f"Expected {size} nodes, as many as the adjacency has rows "
             f"(got {nodes.count} in {nodes.source})."
         )
-    outside = ((index < 0) | (index >= nodes.count)).any(dim=0).nonzero()
-    if len(outside) or nodes.count == 0:
-        got = index[:, int(outside[0])].tolist() if len(outside) else "no node"
-        raise arrays.error(f"Expected edges between nodes 0..{nodes.count - 1} (got {got}).")
+    index, weight = edge_tensors(data, nodes.count, arrays.error)
     _check_order(nodes, arrays)
-    weight = edge_weights(arrays.data)
-    if weight is not None and weight.numel() != index.shape[1]:
-        raise arrays.error(f"Expected {index.shape[1]} edge weights (got {weight.numel()}).")
-    if weight is not None and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
-        raise arrays.error("Expected weights finite and >= 0 (got others).")
-    weight = None if weight is None else weight.reshape(-1)
-    kind = arrays.data.get("edge_type")
+    kind = data.get("edge_type")
     return Edges(index, weight, None if kind is None else check_types(kind, index.shape[1]))
 
 

@@ -103,45 +103,37 @@ _Sets = tuple[Tensor, Tensor, Tensor, list[str]]
 def _published(dataset: NodeDataset, seed: int) -> _Sets:
     """One permutation per class, in class order, then one over the rest."""
     if dataset.task != "classification":
-        return _random(dataset, seed)
+        return _stratified(dataset, seed)
     generator = torch.Generator().manual_seed(seed)
-    y = dataset.data.y
     labelled = int(dataset.labelled.sum())
     quota = round(0.6 * labelled / dataset.num_classes)
-    train, rest = [], []
-    for c in range(dataset.num_classes):
-        nodes = (y == c).nonzero().view(-1)
-        nodes = nodes[torch.randperm(len(nodes), generator=generator)]
-        train.append(nodes[:quota])
-        rest.append(nodes[quota:])
-    others = torch.cat(rest)
-    others = others[torch.randperm(len(others), generator=generator)]
-    size = round(0.2 * labelled)
-    return *_to_masks(len(y), torch.cat(train), others[:size], others[size:]), []
+    classes = [_shuffled(dataset.data.y == c, generator) for c in range(dataset.num_classes)]
+    rest = torch.cat([nodes[quota:] for nodes in classes])
+    rest = rest[torch.randperm(len(rest), generator=generator)]
+    val, test = rest.tensor_split([round(0.2 * labelled)])
+    train = torch.cat([nodes[:quota] for nodes in classes])
+    return *_to_masks(dataset.num_nodes, train, val, test), []
 
 
 def _stratified(dataset: NodeDataset, seed: int) -> _Sets:
     """60/20/20 of each class, rounded; each class gives at least one training node."""
-    if dataset.task != "classification":
-        return _random(dataset, seed)
     generator = torch.Generator().manual_seed(seed)
     sets: tuple[list[Tensor], ...] = ([], [], [])
-    for c in range(dataset.num_classes):
-        nodes = (dataset.data.y == c).nonzero().view(-1)
-        nodes = nodes[torch.randperm(len(nodes), generator=generator)]
-        first = max(1, round(0.6 * len(nodes)))
+    groups, least = [dataset.labelled], 0  # without classes
+    if dataset.task == "classification":
+        groups, least = [dataset.data.y == c for c in range(dataset.num_classes)], 1
+    for group in groups:
+        nodes = _shuffled(group, generator)
+        first = max(least, round(0.6 * len(nodes)))
         second = max(first, round(0.8 * len(nodes)))
         for chosen, piece in zip(sets, nodes.tensor_split((first, second)), strict=True):
             chosen.append(piece)
     return *_to_masks(dataset.num_nodes, *(torch.cat(chosen) for chosen in sets)), []
 
 
-def _random(dataset: NodeDataset, seed: int) -> _Sets:
-    generator = torch.Generator().manual_seed(seed)
-    nodes = dataset.labelled.nonzero().view(-1)
-    nodes = nodes[torch.randperm(len(nodes), generator=generator)]
-    cuts = (round(0.6 * len(nodes)), round(0.8 * len(nodes)))
-    return *_to_masks(dataset.num_nodes, *nodes.tensor_split(cuts)), []
+def _shuffled(chosen: Tensor, generator: torch.Generator) -> Tensor:  # bool (nodes,) -> (chosen,)
+    nodes = chosen.nonzero().view(-1)
+    return nodes[torch.randperm(len(nodes), generator=generator)]
 
 
 def _fixed(dataset: NodeDataset, seed: int) -> _Sets:
@@ -174,8 +166,7 @@ def _carve(dataset: NodeDataset, nodes: Tensor, seed: int) -> Tensor:
     y = dataset.data.y if dataset.task == "classification" else torch.zeros(len(nodes))
     carved = torch.zeros_like(nodes)
     for c in torch.unique(y[nodes]):
-        of_class = (nodes & (y == c)).nonzero().view(-1)
-        of_class = of_class[torch.randperm(len(of_class), generator=generator)]
+        of_class = _shuffled(nodes & (y == c), generator)
         carved[of_class[: round(CARVED * len(of_class))]] = True
     return carved
 

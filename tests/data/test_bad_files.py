@@ -161,7 +161,7 @@ def test_what_pytorch_trusts_is_left_as_it_was(tmp_path):
         ({"x": X, "edge_index": np.array([["a"], ["b"]])}, "`edge_index` to hold numbers"),
         ({"x": X}, "adjacency matrix or `edge_index`"),
         (sp.csr_array(X), r"a square adjacency \(got \(9, 3\)\)"),
-        (-adjacency(), "weights finite and >= 0"),
+        (-adjacency(), "finite and >= 0"),
         ({"x": torch.eye(2)}, r"`edge_index` in the file \(got x\)"),
         ([1, 2], r"Expected a PyG Data \(got list\)"),
     ],

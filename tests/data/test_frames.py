@@ -186,7 +186,7 @@ def test_scipy_labels_and_errors():
         (path, {"features": np.eye(2)}, r"Expected features of 3 nodes \(got 2\)"),
         (path, {"y": [0, 1]}, r"Expected labels of 3 nodes \(got 2\)"),
         (path, {"ids": ["a", "a", "b"]}, "unique ids"),
-        (-path, {}, "weights finite and >= 0"),
+        (-path, {}, "finite and >= 0"),
         (path, {"label_column": "y"}, "Expected no `label_column`: a matrix has no columns"),
         (path, {"tusk": "regression"}, r"Unknown option `tusk`; did you mean `task`"),
     ]
