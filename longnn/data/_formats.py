@@ -20,6 +20,7 @@ from longnn.data._text import Header, TextStream, kind_of, table_stem, table_suf
 
 #: How much larger a compressed text is, about, when it is read.
 PACKED = 4
+ROWS = 2**20  # of a column that are read at once
 _LISTED = 5  # files of a folder that an error names
 
 
@@ -52,23 +53,18 @@ class StoredTable:
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column as a whole."""
-        with readable(self.path, kind_of(self.path)):
-            column = self._column(name)
-            column.validate(full=True)  # of texts, that they are UTF-8: nobody else looks
-            return column
+        chunks = [batch.column(0) for batch in self.batches([name], ROWS)]
+        return pa.chunked_array(chunks or [pa.array([], self.schema.field(name).type)])
 
     def batches(self, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """Some columns, at most so many rows at a time."""
         with readable(self.path, kind_of(self.path)):
             for batch in self._batches(names, rows):
-                batch.validate(full=True)
+                batch.validate(full=True)  # of texts, that they are UTF-8: nobody else looks
                 yield batch
 
     def _look(self) -> tuple[pa.Schema, int, float]:
         """Columns, rows, and bytes in memory."""
-        raise NotImplementedError
-
-    def _column(self, name: str) -> pa.ChunkedArray:
         raise NotImplementedError
 
     def _batches(self, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
@@ -86,16 +82,9 @@ class ParquetTable(StoredTable):
         # Equal numbers are stored once, but take 8 bytes each in memory, in lists too.
         return schema, held.num_rows, sum(g.total_byte_size for g in groups) + 8.0 * values
 
-    def _open(self, names: Sequence[str]) -> pq.ParquetFile:
-        texts = [name for name in names if is_long(self.schema.field(name).type)]
-        return pq.ParquetFile(self.path, read_dictionary=texts)
-
-    def _column(self, name: str) -> pa.ChunkedArray:
-        with self._open([name]) as file:
-            return file.read(columns=[name])[name]
-
     def _batches(self, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        with self._open(names) as file:
+        texts = [name for name in names if is_long(self.schema.field(name).type)]
+        with pq.ParquetFile(self.path, read_dictionary=texts) as file:
             yield from file.iter_batches(rows, columns=[*names])
 
 
@@ -107,13 +96,13 @@ class ArrowTable(StoredTable):
             rows = sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
             return file.schema, rows, float(self.path.stat().st_size)
 
-    def _column(self, name: str) -> pa.ChunkedArray:
-        with pa.memory_map(str(self.path)) as source:
-            options = pa.ipc.IpcReadOptions(included_fields=[self.names.index(name)])
-            return pa.ipc.open_file(source, options=options).read_all()[name]
-
     def _batches(self, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        with pa.memory_map(str(self.path)) as source, pa.ipc.open_file(source) as file:
+        fields = [self.names.index(name) for name in names]
+        options = pa.ipc.IpcReadOptions(included_fields=fields)  # others may be compressed
+        with (
+            pa.memory_map(str(self.path)) as source,
+            pa.ipc.open_file(source, options=options) as file,
+        ):
             for number in range(file.num_record_batches):
                 batch = file.get_batch(number).select([*names])
                 for start in range(0, batch.num_rows, rows):
