@@ -36,11 +36,7 @@ _NO_NUMBER = re.compile(rb"(?<!\S)(?!(?:" + _NUMBER + rb")(?!\S))\S+", re.IGNORE
 
 
 def read_matrix_market(path: Path) -> Any:
-    """The matrix of a file, sparse or dense as it is written.
-
-    Raises:
-        DataError: naming the file, and the line of what is not a number.
-    """
+    """The matrix of a file, sparse or dense as it is written."""
     content = path.read_bytes()
     if b"\0" in content:
         raise DataError("Expected a text file (got zero bytes in it).", path=path)
@@ -108,11 +104,7 @@ _LONGEST_HEADER = 10_000  # characters, NumPy's own limit
 
 
 class Archive(Mapping[str, np.ndarray]):
-    """The arrays of a file by name, read when asked for.
-
-    Raises:
-        DataError: naming the file, the array and what is wrong with it.
-    """
+    """The arrays of a file by name, read when asked for."""
 
     def __init__(self, path: Path, wanted: tuple[str, ...] | None = None) -> None:
         self.path = path

@@ -83,9 +83,6 @@ def assemble(
         name: of the graph, unless ``options`` has one.
         notes: sentences to begin with.
         features: a file of further features, which stand behind those of the columns.
-
-    Raises:
-        DataError: naming the place of what is wrong.
     """
     if isinstance(edges, Table):
         if isinstance(nodes, Arrays):

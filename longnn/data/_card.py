@@ -16,7 +16,7 @@ from torch import Tensor
 
 from longnn.data._convert import undirected
 from longnn.data._dataset import NodeDataset
-from longnn.data._errors import DataError
+from longnn.data._errors import DataError, few
 from longnn.data._features import DEGREES, is_sparse
 from longnn.data._splits import make_split
 from longnn.matrices import csr_to_scipy, nonzero_share
@@ -124,8 +124,7 @@ class GraphCard:
         ]
         if self.class_counts:
             named = [f"{name}: {n:,}" for name, n in self.class_counts.items()]
-            more = [f"and {len(named) - SHOWN} more"] if len(named) > SHOWN else []
-            counts = ", ".join([*named[:SHOWN], *more])
+            counts = few(named, most=SHOWN)
             rows.append(("labels" if self.task == "multilabel" else "classes", counts))
         for name, found in self.targets.items():
             values = [f"{k} {found[k]:g}" for k in ("min", "median", "mean", "max") if k in found]

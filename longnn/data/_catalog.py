@@ -248,11 +248,7 @@ def canonical_name(text: str) -> str:
 
 
 def find_named(name: str) -> NamedDataset:
-    """The named dataset of that name.
-
-    Raises:
-        DataError: for an unknown name, with the nearest ones.
-    """
+    """The named dataset of that name."""
     key = canonical_name(name)
     if key in CATALOG:
         return CATALOG[key]

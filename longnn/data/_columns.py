@@ -382,9 +382,6 @@ def guess_kind(
 ) -> tuple[Any, Any]:
     """The kind of a column and its cells, parsed by that kind; or why it is left out, and None.
 
-    Raises:
-        DataError: naming the first cell that is no number or date where most are.
-
     >>> table = Table({"flag": pa.array(["yes", "no", ""]), "day": pa.array(["2024-05-31"] * 3)})
     >>> guess_kind(table, "flag")[0].kind, guess_kind(table, "day")[0].kind
     ('boolean', 'date')

@@ -82,8 +82,9 @@ def from_data(
     relations: tuple[Relation, ...] = ()
     if data.get("edge_type") is not None:
         kind = check_types(data.get("edge_type"), listed[0].shape[1])
-        kept = {"directed": edges.directed, "self_loops": self_loops}
-        relations, told = split_types(*listed, kind, edge_types, **kept)
+        relations, told = split_types(
+            *listed, kind, edge_types, directed=edges.directed, self_loops=self_loops
+        )
         changes += told
     answers = read_answers(data, task, classes, nodes)
     changes += [*answers.notes, *isolated_note(nodes - len(torch.unique(index)))]

@@ -88,9 +88,6 @@ class EdgeTable:
     Args:
         table: one edge per row.
         options: with the columns that the user named.
-
-    Raises:
-        DataError: for a column that is named and missing, or named twice.
     """
 
     def __init__(self, table: Table, options: TableOptions) -> None:
@@ -186,7 +183,7 @@ class EdgeTable:
         if dropped and (unknown_ids != "drop" or dropped == rows):
             k = 0 if first[0] is not None else 1
             row, value = first[k]  # type: ignore[misc]
-            text = _unknown_text(value, dropped, rows, source, _near(value, ids.values))
+            text = _unknown_text(value, dropped, rows, source, ids.values)
             raise self.table.error(text, row, self.ends[k], value=value)
         flaws.check()
         self.notes += self.table.reading_notes
@@ -220,13 +217,13 @@ class EdgeTable:
         try:
             values = piece.numbers(self.weight)
         except DataError as error:
-            flaws.add(_WEIGHT, error)
+            flaws.setdefault(_WEIGHT, error)
             return np.ones(len(piece))
         if (values < 0).any():
             row = int((values < 0).argmax())
             value = float(values[row])
             message = f"Expected a weight >= 0 (got {value:g})."
-            flaws.add(_WEIGHT, piece.error(message, row, self.weight, value=value))
+            flaws.setdefault(_WEIGHT, piece.error(message, row, self.weight, value=value))
         return values
 
 
@@ -237,20 +234,16 @@ _WEIGHT = 2
 class _Flaws(dict[int, DataError]):
     """The first flaw of each kind: which is raised does not depend on how much is read at once."""
 
-    def add(self, order: int, error: DataError) -> None:
-        self.setdefault(order, error)
-
     def gap(self, piece: Table, column: str, cells: Any, what: str, order: int) -> None:
         """An empty cell is a flaw."""
         if cells.null_count and order not in self:
             row = pc.index(pc.is_null(cells), True).as_py()
-            self.add(order, piece.error(f"Expected {what} (got an empty cell).", row, column))
+            self[order] = piece.error(f"Expected {what} (got an empty cell).", row, column)
 
-    def check(self, before: int = 9) -> None:
+    def check(self) -> None:
         """Raise the first in order, if there is one."""
-        orders = [order for order in self if order < before]
-        if orders:
-            raise self[min(orders)]
+        if self:
+            raise self[min(self)]
 
 
 def _joined(arrays: Sequence[Any]) -> Any:
@@ -260,36 +253,26 @@ def _joined(arrays: Sequence[Any]) -> Any:
     return pa.concat_arrays(arrays)
 
 
-def added_note(number: int, edges: str) -> str:
-    """What ``unknown_ids="add"`` has done."""
-    return f"Nodes that only {edges} names were added, with gaps in all columns: {number:,}."
-
-
 def with_unknown(nodes: Table, key: str, edges: EdgeTable) -> Table:
     """The node table and a row of gaps for each node that only the edges name."""
     named = edges.ids()
     new = named.filter(pa.array(Ids(nodes.ids(key)).find(named) < 0))
-    return nodes.with_rows(key, new, added_note(len(new), edges.table.name)) if len(new) else nodes
+    only = f"Nodes that only {edges.table.name} names were added, with gaps in all columns"
+    return nodes.with_rows(key, new, f"{only}: {len(new):,}.") if len(new) else nodes
 
 
-def _near(value: str, ids: Any) -> str:
-    """An id that is the same number, written in another way; empty if there is none."""
-    texts = ids.cast(pa.string())
-    same = texts.filter(pc.equal(plain_ids(texts), plain_ids(pa.array([value]))[0]))
-    return same[0].as_py() if len(same) else ""
-
-
-def _unknown_text(value: str, count: int, rows: int, source: str, near: str) -> str:
+def _unknown_text(value: str, count: int, rows: int, source: str, ids: Any) -> str:
     """What is wrong with an edge whose end is no node, and what can be done."""
     expected = f"Expected the id of a node in {source} (got {value!r});"
-    if near:
-        return f"{expected} it has {near!r}. If these are one number, use ids=numbers."
+    texts = ids.cast(pa.string())
+    same = texts.filter(pc.equal(plain_ids(texts), plain_ids(pa.array([value]))[0]))
+    if len(same):
+        return f"{expected} it has {same[0].as_py()!r}. If these are one number, use ids=numbers."
     if count == rows:
         return f"{expected} no edge has two known ends. Name the column of the ids with id_column."
-    have = "has" if count == 1 else "have"
     return (
-        f"{expected} {count:,} of {rows:,} edges {have} such an end. Leave these edges out with "
-        "unknown_ids=drop, or add the nodes with unknown_ids=add."
+        f"{expected} {count:,} of {rows:,} edges {have(count)} such an end. Leave these edges out "
+        "with unknown_ids=drop, or add the nodes with unknown_ids=add."
     )
 
 
@@ -337,12 +320,10 @@ def edge_columns(
 def read_edges(edges: EdgeTable, ids: Ids, options: TableOptions, source: str) -> Edges:
     """All edges of a table in memory."""
     types = edges.types()
-    batches = [*edges.numbered(ids, source=source, unknown_ids=options.unknown_ids, types=types)]
-    (batch,) = batches
-    tensors = [None if array is None else torch.from_numpy(array) for array in batch]
-    assert tensors[0] is not None
-    assert tensors[1] is not None
-    return Edges(torch.stack([tensors[0], tensors[1]]), tensors[2], tensors[3], types)
+    (batch,) = edges.numbered(ids, source=source, unknown_ids=options.unknown_ids, types=types)
+    index = torch.from_numpy(np.stack(batch[:2]))
+    weight, kind = (None if array is None else torch.from_numpy(array) for array in batch[2:])
+    return Edges(index, weight, kind, types)
 
 
 def whole_numbers(ids: Any) -> Any | None:

@@ -1,10 +1,11 @@
 """What can be wrong with data, as exceptions that name the place; and numbers in sentences.
 
-One base class, so that a command line can turn each of them into one line. Whether a file ends, and
-whether what it asks for fits into memory, is known before any of it is read or allocated.
+All readers of this package raise them, naming file, line, column and value. One base class, so that
+a command line can turn each of them into one line. Whether a file ends, and whether what it asks
+for fits into memory, is known before any of it is read or allocated.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -127,6 +128,17 @@ def require_memory(needed: float, what: str, *, path: str | Path | None = None) 
             path=path,
             value=needed,
         )
+
+
+def few(items: Sequence[str], separator: str = ", ", most: int = 5) -> str:
+    """Items in a sentence, the first of them where they are many.
+
+    >>> few(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    more = len(items) - most
+    rest = f"{separator.strip(',')}and {more} more" if more > 0 else ""
+    return separator.join(items[:most]) + rest
 
 
 def counted(number: int, noun: str) -> str:

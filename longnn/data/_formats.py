@@ -29,9 +29,6 @@ class StoredTable:
 
     Args:
         path: the file.
-
-    Raises:
-        DataError: for a damaged file.
     """
 
     has_header = True
@@ -149,10 +146,6 @@ def read_arrays(path: Path, *, as_features: bool = False) -> tuple[GraphTensors,
         path: ``.npz`` (a SciPy sparse matrix, or arrays named ``edge_index``, ``edge_weight``,
             ``x``, ``y``, ``train_mask``, ..., or both), ``.mtx``, ``.pt`` or ``.pth``.
         as_features: read a sparse matrix as node features instead of an adjacency.
-
-    Raises:
-        MissingFileError: if there is no such file.
-        DataError: if it is empty, truncated, unsafe or holds something else.
     """
     require_file(path)
     if path.stat().st_size == 0:
@@ -183,11 +176,7 @@ class Parts:
 
     @classmethod
     def of(cls, path: Path, header: Header = "auto") -> "Parts":
-        """A file alone, or the parts in a folder: what Spark, DuckDB or Dask write.
-
-        Raises:
-            DataError: for a folder without parts, or with parts of several kinds.
-        """
+        """A file alone, or the parts in a folder: what Spark, DuckDB or Dask write."""
         if not path.is_dir():
             require_file(path)
             if table_suffix(path) not in FORMATS:
@@ -236,11 +225,7 @@ class Parts:
         return [[str(file), state.st_size, state.st_mtime_ns] for file, state in states]
 
     def open(self) -> list[Any]:
-        """The tables, in order; each has the columns of the first.
-
-        Raises:
-            DataError: naming the file that cannot be read.
-        """
+        """The tables, in order; each has the columns of the first."""
         opened = []
         for file in self.files:
             require_file(file)
@@ -300,9 +285,6 @@ def find_files(
             ``nodes.*``, each a file or a folder of parts, called so or ``edges`` and ``nodes``.
         nodes: the node file or a folder of its parts, where it is not beside the edges.
         header: of text files.
-
-    Raises:
-        DataError: where there is nothing, or more than one of a kind.
     """
     require_file(graph)
     edges = graph

@@ -107,11 +107,7 @@ class NodeColumns:
 
     @classmethod
     def find(cls, table: Table, options: TableOptions, *, ids_needed: bool) -> "NodeColumns":
-        """Look at the names; ``ids_needed`` if the edges refer to ids, not to positions.
-
-        Raises:
-            DataError: for a column that an option names and the table lacks.
-        """
+        """Look at the names; ``ids_needed`` if the edges refer to ids, not to positions."""
         labels = find_labels(table, options.label_column)
         split = table.find(options.split_column, SPLIT_NAMES, "split")
         key = table.find(options.id_column, ID_NAMES, "id")
@@ -195,11 +191,7 @@ def read_features(nodes: Nodes, options: TableOptions, join: Join | None = None)
 
 
 def _merged(table: Table, key: str) -> Table:
-    """The table without rows that repeat the first of their id.
-
-    Raises:
-        DataError: for a row that differs from it.
-    """
+    """The table without rows that repeat the first of their id."""
     ids = table.ids(key)
     first = pc.index_in(ids, value_set=pc.unique(ids)).to_numpy(zero_copy_only=False)
     _, where = np.unique(first, return_index=True)  # the row in which each id is first
@@ -229,11 +221,7 @@ def _merged(table: Table, key: str) -> Table:
 
 
 def read_ids(table: Table, column: str) -> Any:
-    """The id of each node, a pyarrow array of distinct whole numbers or texts.
-
-    Raises:
-        DataError: naming the line of an empty cell or of an id that was there before.
-    """
+    """The id of each node, a pyarrow array of distinct whole numbers or texts."""
     ids = table.ids(column)
     if ids.null_count:
         row = pc.index(pc.is_null(ids), True).as_py()

@@ -129,11 +129,7 @@ class _Unpickler(pickle._Unpickler):
 
 
 def read_pickle(path: Path) -> Any:
-    """What a pickle holds: an array, a CSR matrix, or a dict; nothing in it is ever run.
-
-    Raises:
-        DataError: if it is damaged, or holds or calls anything else.
-    """
+    """What a pickle holds: an array, a CSR matrix, or a dict; nothing in it is ever run."""
     with readable(path, "pickle of arrays, CSR matrices, dicts and lists"):
         # From memory: a file would take as much as a pickle asks it to read.
         content = io.BytesIO(path.read_bytes())
@@ -180,11 +176,7 @@ def _pyg_classes() -> list[Any]:
 
 
 def read_pyg(path: Path, keys: Sequence[str]) -> dict[str, object]:
-    """The fields of a saved ``Data``, of a table of tensors, or of PyG's own processed file.
-
-    Raises:
-        DataError: if it is damaged, would run code, or holds something else.
-    """
+    """The fields of a saved ``Data``, of a table of tensors, or of PyG's own processed file."""
     try:
         _require_room(path)
         fields = _fields(_load(path))

@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from longnn.data._dataset import MASKS, NodeDataset
-from longnn.data._errors import DataError
+from longnn.data._errors import DataError, few, have
 
-NAMES_SHOWN = 5  # classes that a note names
 CARVED = 0.2  # share of nodes that becomes a missing validation set, or is held out of a search
 
 
@@ -291,10 +290,8 @@ def _test_notes(dataset: NodeDataset, test: Tensor) -> list[str]:
     absent, classes = _absent_classes(dataset, test)
     if not absent:
         return []
-    more = len(absent) - NAMES_SHOWN
-    names = ", ".join(absent[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    have, them = ("has", "it") if len(absent) == 1 else ("have", "them")
+    them = "it" if len(absent) == 1 else "them"
     return [
-        f"{len(absent)} of {classes} classes {have} no test node: {names}; "
+        f"{len(absent)} of {classes} classes {have(len(absent))} no test node: {few(absent)}; "
         f"scores say nothing about {them}."
     ]

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from longnn._base.memory import in_words
 from longnn.data._cells import MISSING, are_ambiguous, fold, is_number, plain_numbers
-from longnn.data._errors import DataError, readable, require_memory
+from longnn.data._errors import DataError, few, readable, require_memory
 from longnn.data._formats import ParquetTable, Parts, StoredTable, is_long, is_text
 from longnn.data._text import check_names, kind_of
 
@@ -174,7 +174,7 @@ class Table:
             for word, count in reading.gaps.items():
                 gaps.setdefault(word, []).append(f"{count:,} in {name}")
         shown = {
-            "Read as gaps": [f"{word!r} ({_few(where)})" for word, where in gaps.items()],
+            "Read as gaps": [f"{word!r} ({few(where)})" for word, where in gaps.items()],
             "Read as numbers": [f"{n} ({r.number!r})" for n, r in self.read.items() if r.number],
             "Read as one word": [
                 f"{old!r} and {new!r} in {name}"
@@ -189,7 +189,7 @@ class Table:
             "Read as gaps": "; if these are values, name the words for gaps in missing_words"
         }
         return [
-            f"{what} in {self.name}: {_few(items)}{remedies.get(what, '')}."
+            f"{what} in {self.name}: {few(items)}{remedies.get(what, '')}."
             for what, items in shown.items()
             if items
         ]
@@ -315,10 +315,6 @@ class Table:
         return None
 
 
-def _few(items: Sequence[str]) -> str:
-    return ", ".join(items[:5]) + (f" and {len(items) - 5} more" if len(items) > 5 else "")
-
-
 def _shortened(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:56]}...{text[-1]}"
@@ -373,7 +369,8 @@ class StoredColumns(Mapping[str, pa.Array]):
         if self._last is not None and self._last[0] == name:
             return self._last[1]
         self._last = None  # one column at a time
-        kind = _value_type(self.parts[0].schema.field(name).type)
+        kind = self.parts[0].schema.field(name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         pieces: list[pa.Array] = []
         for part in self.parts:
             column = _decoded(part.column(name), part.path, name)
@@ -422,9 +419,6 @@ def open_table(parts: Parts, room: Path | None = None) -> Table:
     Args:
         parts: the files. Text may have any usual separator, encoding and compression.
         room: a folder where text is stored as Parquet, batch by batch; None: all is read at once.
-
-    Raises:
-        DataError: if a file is empty, truncated or not of the format that its name says.
     """
     opened = parts.open()
     first, path = opened[0], parts.path
@@ -437,9 +431,22 @@ def open_table(parts: Parts, room: Path | None = None) -> Table:
                 needed = sum(part.size for part in opened)
                 require_memory(needed, f"its {columns.rows} rows", path=path)
         elif room is None:
-            columns = _read_text(opened, path)
+            batches, size = [], 0
+            for batch in (batch for stream in opened for batch in stream.batches()):
+                batches.append(batch.select(first.names))
+                size += batch.nbytes
+                require_memory(2.0 * size, "its text", path=path)  # in batches, and in columns
+            read = pa.Table.from_batches(batches, _texts_named(first.names))
+            columns = {name: plain_column(read[name], path, name) for name in first.names}
         else:
-            columns = StoredColumns(_store_text(opened, room / path.name), path)
+            stored = []
+            for number, stream in enumerate(opened):
+                place = room / f"{path.name}-{number:05d}.parquet"
+                with pq.ParquetWriter(place, _texts_named(stream.names)) as writer:
+                    for batch in stream.batches():
+                        writer.write_batch(batch)
+                stored.append(ParquetTable(place))
+            columns = StoredColumns(stored, path)
         if room is None:
             columns = {name: columns[name] for name in first.names}
     table = Table(
@@ -456,29 +463,8 @@ def open_table(parts: Parts, room: Path | None = None) -> Table:
     return table
 
 
-def _read_text(streams: Sequence[Any], path: Path) -> dict[str, pa.Array]:
-    names = streams[0].names
-    batches, size = [], 0
-    for stream in streams:
-        for batch in stream.batches():
-            batches.append(batch.select(names))
-            size += batch.nbytes
-            require_memory(2.0 * size, "its text", path=path)  # in batches, and in columns
-    table = pa.Table.from_batches(batches, pa.schema([(name, pa.string()) for name in names]))
-    return {name: plain_column(table[name], path, name) for name in names}
-
-
-def _store_text(streams: Sequence[Any], place: Path) -> list[StoredTable]:
-    """Text as Parquet files, one each."""
-    stored: list[StoredTable] = []
-    for number, stream in enumerate(streams):
-        path = place.with_name(f"{place.name}-{number:05d}.parquet")
-        schema = pa.schema([(name, pa.string()) for name in stream.names])
-        with pq.ParquetWriter(path, schema) as writer:
-            for batch in stream.batches():
-                writer.write_batch(batch)
-        stored.append(ParquetTable(path))
-    return stored
+def _texts_named(names: Sequence[str]) -> pa.Schema:
+    return pa.schema([(name, pa.string()) for name in names])
 
 
 def from_arrow(table: pa.Table, *, path: Path | None = None, frame: str = "the table") -> Table:
@@ -487,10 +473,6 @@ def from_arrow(table: pa.Table, *, path: Path | None = None, frame: str = "the t
     return Table(
         {name: plain_column(table[name], path, name) for name in table.column_names}, path, frame
     )
-
-
-def _value_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _decoded(column: pa.ChunkedArray, path: Path | None, name: str) -> pa.ChunkedArray:

@@ -89,9 +89,6 @@ class TextStream:
         path: the file, plain or compressed.
         header: whether its first line has names; ``"auto"`` recognises a line like the others.
 
-    Raises:
-        DataError: if the file is empty, truncated, or no text.
-
     Attributes:
         names: of the columns; ``column_1``, ... without a header.
         has_header: whether the first line has names.
@@ -151,12 +148,7 @@ class TextStream:
         return {",": ".", ";": ","}.get(self.separator, "")
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, every cell a text.
-
-        Raises:
-            DataError: for a record with too few or too many cells, or a quote that is not closed,
-                with its line.
-        """
+        """All rows, every cell a text."""
         bad: list[Any] = []
 
         def refuse(row: Any) -> str:
