@@ -4,7 +4,6 @@ Each becomes tensors by PyG's names, whatever the file holds. Nothing in a file 
 How pickles are read is the business of :mod:`longnn.data._pickles`.
 """
 
-import ast
 import math
 import re
 import zipfile
@@ -15,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.lib import format
 from torch import Tensor
 
 from longnn.data._dataset import MASKS, UNLABELLED
@@ -99,8 +99,9 @@ def _shown(text: bytes) -> str:
     return repr(text[:40].decode("latin1"))
 
 
-_MAGIC = b"\x93NUMPY"
-_LONGEST_HEADER = 10_000  # characters, NumPy's own limit
+_LONGEST_HEADER = 10_000  # characters
+#: By version; the third is that of arrays of records.
+_HEADERS: Any = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
 
 
 class Archive(Mapping[str, np.ndarray]):
@@ -160,10 +161,17 @@ class Archive(Mapping[str, np.ndarray]):
 
 def _read_array(stream: IO[bytes], size: int, path: Path) -> np.ndarray:
     """The array of a member that holds ``size`` bytes."""
-    shape, dtype, by_column, start = _read_header(stream)
-    needed = math.prod(shape) * dtype.itemsize
-    if needed != size - start:
-        raise ValueError(f"an array of {needed} bytes in a member that has {size - start}")
+    version = format.read_magic(stream)
+    if version not in _HEADERS:
+        raise ValueError(f"an array of format version {version[0]}.{version[1]}")
+    shape, by_column, dtype = _HEADERS[version](stream, max_header_size=_LONGEST_HEADER)
+    if dtype.kind == "O":
+        raise ValueError("Object arrays cannot be loaded: they may run code")
+    if dtype.kind not in "biufcUS" or dtype.itemsize == 0:
+        raise ValueError(f"an array of {dtype}, neither numbers nor text")
+    needed, left = math.prod(shape) * dtype.itemsize, size - stream.tell()
+    if min(shape, default=0) < 0 or needed != left:
+        raise ValueError(f"an array of {needed} bytes in a member that has {left}")
     if dtype.kind not in "US":  # small numbers become float32
         require_memory(needed + 4.0 * math.prod(shape), "its numbers", path=path)
     content = bytearray()  # grows with what is there, whatever the directory promises
@@ -185,33 +193,6 @@ def _plain(dtype: np.dtype) -> np.dtype:
     if dtype.kind == "f" and dtype.itemsize > 8:
         return np.dtype(np.float64)
     return dtype.newbyteorder("=")
-
-
-def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype, bool, int]:
-    """Shape, type, order and length of the header of an ``.npy`` file.
-
-    The format is described in the documentation of ``numpy.lib.format``.
-    """
-    top = stream.read(8)
-    if len(top) < 8 or top[:6] != _MAGIC:
-        raise ValueError("a member that is not an array")
-    width = {1: 2, 2: 4, 3: 4}.get(top[6])
-    if width is None:
-        raise ValueError(f"an array of format version {top[6]}.{top[7]}")
-    length = int.from_bytes(stream.read(width), "little")
-    if length > _LONGEST_HEADER:
-        raise ValueError(f"a header of {length} characters, at most {_LONGEST_HEADER} are usual")
-    header = ast.literal_eval(stream.read(length).decode("latin1").strip())
-    shape, by_column, code = header["shape"], header["fortran_order"], header["descr"]
-    whole = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
-    if not whole or not isinstance(by_column, bool) or not isinstance(code, str):
-        raise ValueError("a header without shape, order and one type")
-    dtype = np.dtype(code)
-    if dtype.kind == "O":
-        raise ValueError("Object arrays cannot be loaded: they may run code")
-    if dtype.kind not in "biufcUS" or dtype.itemsize == 0:
-        raise ValueError(f"an array of {dtype}, neither numbers nor text")
-    return shape, dtype, by_column, 8 + width + length
 
 
 def _index(array: np.ndarray) -> np.ndarray:

@@ -46,7 +46,15 @@ def is_matrix(path: Path | None) -> bool:
 def read_feature_file(nodes: Nodes, path: Path) -> tuple[Tensor, tuple[str, ...]]:
     """The features of a file, perhaps sparse, and their names, or none."""
     if is_matrix(path):
-        return _read_matrix(path, nodes), ()
+        matrix = read_arrays(path, as_features=True)[0].get("x")
+        if matrix is None or matrix.dim() != 2:
+            raise DataError("Expected a matrix (nodes, features), or an array `x`.", path=path)
+        if len(matrix) != nodes.count:
+            raise DataError(
+                f"Expected {nodes.count} rows, one per node in their order (got {len(matrix)}).",
+                path=path,
+            )
+        return matrix, ()
     x, names = _read_long(open_table(Parts.of(path)), nodes)
     nodes.open_features = len(names)
     return x, names
@@ -75,17 +83,6 @@ def joined_names(
             value=twice[0],
         )
     return (*known, *names)
-
-
-def _read_matrix(path: Path, nodes: Nodes) -> Tensor:
-    x = read_arrays(path, as_features=True)[0].get("x")
-    if x is None or x.dim() != 2:
-        raise DataError("Expected a matrix (nodes, features), or an array `x`.", path=path)
-    if len(x) != nodes.count:
-        raise DataError(
-            f"Expected {nodes.count} rows, one per node in their order (got {len(x)}).", path=path
-        )
-    return x
 
 
 def _read_long(table: Table, nodes: Nodes) -> tuple[Tensor, tuple[str, ...]]:

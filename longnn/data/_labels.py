@@ -92,21 +92,17 @@ def _read_number(table: Table, column: str) -> np.ndarray:  # (nodes,)
 def _read_one(table: Table, column: str, options: TableOptions, notes: list[str]) -> Labels:
     """Labels, class names and task of one column."""
     texts, codes = distinct_texts(table, column)
-    values = np.full(len(texts), np.nan)  # one per distinct text
-    not_number: int | None = None
-    for k, text in enumerate(texts):
-        if is_number(text):
-            values[k] = float(text)
-        else:
-            not_number = k if not_number is None else not_number
-    numeric, task = not_number is None, options.task
-    if task is None:
-        task = _guess_task(column, values, numeric, notes)
+    are_numbers = [is_number(text) for text in texts]
+    pairs = zip(texts, are_numbers, strict=True)
+    values = np.array([float(text) if yes else np.nan for text, yes in pairs])  # of distinct texts
+    numeric = all(are_numbers)
+    task = options.task or _guess_task(column, values, numeric, notes)
     if task == "classification":
         classes, names = _classes(texts, values, numeric)
         return torch.from_numpy(np.append(classes, UNLABELLED)[codes]), names, (), task
-    bad = not_number if not_number is not None else _first(np.isinf(values))
-    if bad is not None:
+    wrong = np.isinf(values) if numeric else ~np.array(are_numbers)
+    if wrong.any():
+        bad = int(wrong.argmax())
         what = "a finite label" if numeric else "a number for regression"
         remedy = "" if numeric else "; use task='classification'"
         raise table.error(
@@ -140,17 +136,11 @@ def distinct_texts(table: Table, column: str) -> tuple[list[str], np.ndarray]:
     return encoded.dictionary.to_pylist(), codes
 
 
-def _first(mask: np.ndarray) -> int | None:
-    return int(mask.argmax()) if mask.any() else None
-
-
 def _guess_task(column: str, values: np.ndarray, numeric: bool, notes: list[str]) -> Task:
-    known = values[~np.isnan(values)]
     if not numeric:
         return "classification"
-    if not np.isfinite(known).all():
-        return "regression"
-    if (known != np.round(known)).any():
+    known = values[~np.isnan(values)]
+    if not np.isfinite(known).all() or (known != np.round(known)).any():
         return "regression"
     distinct = len(np.unique(known))
     if distinct <= MAX_CLASSES:

@@ -145,7 +145,11 @@ def load_raw(
     found = next((folder for folder in folders if not _missing(raw, folder)), None)
     if found is None:
         found = _download(raw, wanted)
-    store = cache_root() / "processed" / f"{raw.name}-{_key(raw, found)}.pt"
+    folder = (found / raw.folder).resolve()
+    states = [(file, (folder / file).stat()) for file in raw.files]
+    state = [f"{file} {stat.st_size} {stat.st_mtime_ns}" for file, stat in states]
+    key = hashlib.sha256("\n".join([str(folder), str(_FORMAT), *state]).encode()).hexdigest()
+    store = cache_root() / "processed" / f"{raw.name}-{key[:16]}.pt"
     cached = _read_cached(store)
     if cached is not None:
         return cached
@@ -156,16 +160,6 @@ def load_raw(
 
 def _missing(raw: NamedDataset, data_dir: Path) -> list[str]:
     return [file for file in raw.files if not (data_dir / raw.folder / file).is_file()]
-
-
-def _key(raw: NamedDataset, data_dir: Path) -> str:
-    """Changes with the place, size or time of any raw file."""
-    folder = (data_dir / raw.folder).resolve()
-    parts = [str(folder), str(_FORMAT)]
-    for file in raw.files:
-        stat = (folder / file).stat()
-        parts.append(f"{file} {stat.st_size} {stat.st_mtime_ns}")
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def _download(raw: NamedDataset, data_dir: Path) -> Path:

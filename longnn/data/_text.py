@@ -31,6 +31,7 @@ _NAMES = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'", " ": "a space"}
 #: A number with a decimal comma, perhaps with points between thousands.
 DECIMAL_COMMA = re.compile(r"[-+]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][-+]?\d+)?")
 _PLAIN_NUMBER = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?$", re.IGNORECASE)
+_POINT_NUMBER = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?", re.IGNORECASE)
 _DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
 _SAMPLE = 2**16  # characters that decide the separator
 _HEAD = 2**20  # bytes that decide the header
@@ -415,14 +416,17 @@ def _recognise(sample: str, usual: str | None) -> tuple[str, str]:
     shares = {mark: _share(sample, mark) for mark in (usual or "\t", "\t", ";", "|", ",")}
     if shares[","] == 1:
         for mark in (";", "\t", "|"):  # 1,5;2,5 can be split either way
-            if shares[mark] == 1 and _commas_are_decimal(sample, mark):
+            cells = [cell.strip() for cells in _records(sample, mark) for cell in cells]
+            with_comma = [cell for cell in cells if "," in cell]
+            if shares[mark] == 1 and all(map(DECIMAL_COMMA.fullmatch, with_comma)):
                 return mark, ""
     best = max(shares, key=lambda mark: shares[mark])  # the first of equals: the usual one
     if shares[best] > 1 / 2:
         return best, ""
     spaced = join_spaces(sample.encode()).decode()
     if '"' not in sample and _share(spaced, "\t") == 1:
-        if usual is None or _holds_numbers(spaced):
+        cells = [cell for cells in _records(spaced, "\t")[1:] for cell in cells]
+        if usual is None or (cells and all(map(_POINT_NUMBER.fullmatch, cells))):
             return " ", ""
         return usual, "the separator seems to be a space: save it with commas, or call it .txt"
     return usual or "\t", ""
@@ -441,14 +445,3 @@ def _share(sample: str, separator: str) -> float:
     if not records or len(records[0]) < 2:
         return 0.0
     return sum(len(cells) == len(records[0]) for cells in records) / len(records)
-
-
-def _commas_are_decimal(sample: str, separator: str) -> bool:
-    cells = [cell.strip() for cells in _records(sample, separator) for cell in cells]
-    return all(DECIMAL_COMMA.fullmatch(cell) for cell in cells if "," in cell)
-
-
-def _holds_numbers(sample: str) -> bool:
-    """Whether all cells below the first record are numbers."""
-    cells = [cell for cells in _records(sample, "\t")[1:] for cell in cells]
-    return bool(cells) and all(re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", c, re.I) for c in cells)
