@@ -261,12 +261,17 @@ def read_npz(path: Path, as_features: bool) -> dict[str, object]:
 
 def matrix_fields(path: Path | None, found: Any, as_features: bool) -> dict[str, object]:
     """The fields of a SciPy matrix, or of a dense one: those of edges, or of features."""
-    matrix = found if sp.issparse(found) else _from_dense(path, found)
+    matrix = found if sp.issparse(found) else np.asarray(found)
+    if matrix.dtype.kind not in "biufc":
+        raise DataError(f"Expected a matrix of numbers (got {matrix.dtype}).", path=path)
+    if matrix.ndim != 2:
+        raise DataError(f"Expected a matrix (got shape {matrix.shape}).", path=path)
+    matrix = matrix if sp.issparse(matrix) else sp.coo_array(matrix)
     if as_features:
-        if matrix.ndim != 2 or matrix.dtype.kind == "c":
+        if matrix.dtype.kind == "c":
             raise DataError("Expected a matrix of real features.", path=path)
         return {"x": csr_from_scipy(_trusted(path, matrix))}
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+    if matrix.shape[0] != matrix.shape[1]:
         raise DataError(f"Expected a square adjacency (got {matrix.shape}).", path=path)
     matrix = _trusted(path, matrix).tocoo()
     matrix.sum_duplicates()
@@ -278,15 +283,6 @@ def matrix_fields(path: Path | None, found: Any, as_features: bool) -> dict[str,
         fields["edge_weight"] = matrix.data.astype(np.float64)
     fields["num_nodes"] = matrix.shape[0]
     return fields
-
-
-def _from_dense(path: Path | None, found: Any) -> sp.coo_array:
-    array = np.asarray(found)
-    if array.dtype.kind not in "biufc":
-        raise DataError(f"Expected a matrix of numbers (got {array.dtype}).", path=path)
-    if array.ndim != 2:
-        raise DataError(f"Expected a matrix (got shape {array.shape}).", path=path)
-    return sp.coo_array(array)
 
 
 def _trusted(path: Path | None, matrix: Any) -> Any:
@@ -311,7 +307,15 @@ def _as_data(path: Path | None, fields: dict[str, object]) -> GraphTensors:
             continue
         kind = getattr(value, "dtype", type(value).__name__)
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-            value = torch.from_numpy(np.asarray(_as_torch_has(path, key, value), order="C"))
+            value = value.astype(_plain(value.dtype), order="C", copy=False)
+            if value.dtype.kind == "u" and value.itemsize > 1:  # which torch does not compute with
+                if value.size and int(value.max()) >= 2**63:
+                    most = f"below 2^63 (got {int(value.max())})"
+                    raise DataError(
+                        f"Expected `{key}` {most}; write such labels as text.", path=path
+                    )
+                value = value.astype(np.int64)
+            value = torch.from_numpy(value)
         if not isinstance(value, Tensor):
             raise DataError(f"Expected `{key}` to hold numbers (got {kind}).", path=path)
         if key != "x" and value.layout is not torch.strided:
@@ -327,17 +331,3 @@ def _count(path: Path | None, value: object) -> int:
     if type(value) is not int or value < 0:
         raise DataError(f"Expected `num_nodes` to be a whole number (got {value!r}).", path=path)
     return value
-
-
-def _as_torch_has(path: Path | None, key: str, array: np.ndarray) -> np.ndarray:
-    """Numbers of a type that torch computes with: no unsigned ones but bytes, none of 128 bits."""
-    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-        return array.astype(np.float64)
-    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
-        if array.size and int(array.max()) >= 2**63:
-            raise DataError(
-                f"Expected `{key}` below 2^63 (got {int(array.max())}); write such labels as text.",
-                path=path,
-            )
-        return array.astype(np.int64)
-    return array.astype(array.dtype.newbyteorder("="), copy=False)

@@ -5,7 +5,7 @@ read is the business of others.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,7 @@ from torch import Tensor
 from longnn.data._arcs import linked_nodes, merge_edges
 from longnn.data._convert import edge_tensors, from_data, node_numbers
 from longnn.data._dataset import MASKS, NodeDataset
-from longnn.data._edgetable import (
-    Edges,
-    EdgeTable,
-    Ids,
-    read_edges,
-    whole_numbers,
-    with_unknown,
-)
+from longnn.data._edgetable import Batch, EdgeTable, Ids, whole_numbers, with_unknown
 from longnn.data._errors import DataError, require_memory
 from longnn.data._featurefile import join_features, read_feature_file
 from longnn.data._features import DEGREES
@@ -89,34 +82,36 @@ def assemble(
             table, known = EdgeTable(edges, options), _nodes_of(nodes, options)
         else:
             table, known = open_graph(edges, nodes, options)
-        listed = read_edges(table, Ids(known.known_ids), options, known.source)
+        types, ids = table.types(), Ids(known.known_ids)
+        (listed,) = table.numbered(
+            ids, source=known.source, unknown_ids=options.unknown_ids, types=types
+        )
         known.notes += table.notes
     else:
         if isinstance(nodes, Table):
             known = read_nodes(nodes, options, ids_needed=False)
         else:
             known = _nodes_of(edges if nodes is None else nodes, options)
-        listed = _edges_of_arrays(edges, known)
+        listed, types = _edges_of_arrays(edges, known), ()
     known.notes[:0] = notes
     if options.isolated == "drop":
         refuse_feature_file(features)
-        index, weight = listed.index.numpy(), listed.weight
-        values = None if weight is None else weight.double().numpy()
-        loops = options.self_loops
-        kept = linked_nodes([(index[0], index[1], values)], known.count or 0, self_loops=loops)
-        listed = _kept(listed, known.keep(kept))
+        kept = linked_nodes([listed[:3]], known.count or 0, self_loops=options.self_loops)
+        listed = listed.renumbered(known.keep(kept))
     more = None if features is None else read_feature_file(known, features)
     read_features(known, options)
     known.notes += [] if known.table is None else known.table.reading_notes
     if more is not None and features is not None:
         join_features(known, *more, features)
-    _add_features(known, listed, options)
+    index = torch.from_numpy(np.stack(listed[:2]))  # (2, edges)
+    weight, kind = (None if each is None else torch.from_numpy(each) for each in listed[2:])
+    _add_features(known, index, weight, options)
     dataset = from_data(
         GraphTensors(
             x=known.x,
-            edge_index=listed.index,
-            edge_weight=listed.weight,
-            edge_type=listed.kind,
+            edge_index=index,
+            edge_weight=weight,
+            edge_type=kind,
             y=known.y,
             **known.masks,
         ),
@@ -127,7 +122,7 @@ def assemble(
         feature_names=known.feature_names,
         targets=known.targets,
         open_features=known.open_features,
-        edge_types=listed.types,
+        edge_types=types,
         directed=options.directed,
         self_loops=options.self_loops,
         notes=known.notes,
@@ -143,19 +138,6 @@ def refuse_feature_file(path: Path | None) -> None:
     """Rows of a feature file are those of all nodes."""
     if path is not None:
         raise DataError("Expected no feature file with isolated=drop (got one).", path=path)
-
-
-def _kept(edges: Edges, number: np.ndarray) -> Edges:
-    """The edges between nodes that are left; self loops of the others go."""
-    ends = number[edges.index.numpy()]
-    left = (ends >= 0).all(axis=0)
-    where = torch.from_numpy(left)
-    return replace(
-        edges,
-        index=torch.from_numpy(ends[:, left]),
-        weight=None if edges.weight is None else edges.weight[where],
-        kind=None if edges.kind is None else edges.kind[where],
-    )
 
 
 def open_graph(edges: Table, nodes: Table | None, options: TableOptions) -> tuple[EdgeTable, Nodes]:
@@ -194,7 +176,7 @@ def _nodes_of(arrays: Arrays, options: TableOptions) -> Nodes:
     return nodes
 
 
-def _edges_of_arrays(arrays: Arrays, nodes: Nodes) -> Edges:
+def _edges_of_arrays(arrays: Arrays, nodes: Nodes) -> Batch:
     data, size = arrays.data, arrays.data.get("num_nodes")
     if data.get("edge_index") is None:
         raise arrays.error("Expected an adjacency matrix or `edge_index` in the file.")
@@ -211,7 +193,9 @@ def _edges_of_arrays(arrays: Arrays, nodes: Nodes) -> Edges:
     index, weight = edge_tensors(data, nodes.count, arrays.error)
     _check_order(nodes, arrays)
     kind = data.get("edge_type")
-    return Edges(index, weight, None if kind is None else check_types(kind, index.shape[1]))
+    kind = None if kind is None else check_types(kind, index.shape[1])
+    rest = (None if each is None else each.numpy() for each in (weight, kind))
+    return Batch(*index.numpy(), *rest)
 
 
 def _as_ids(index: Tensor, nodes: Nodes) -> Tensor:
@@ -245,7 +229,9 @@ def _check_order(nodes: Nodes, arrays: Arrays) -> None:
         )
 
 
-def _add_features(nodes: Nodes, edges: Edges, options: TableOptions) -> None:
+def _add_features(
+    nodes: Nodes, index: Tensor, weight: Tensor | None, options: TableOptions
+) -> None:
     if nodes.x is not None:
         return
     features = options.features
@@ -259,7 +245,7 @@ def _add_features(nodes: Nodes, edges: Edges, options: TableOptions) -> None:
             )
         nodes.x = csr(torch.arange(count + 1), torch.arange(count), torch.ones(count), count)
         return
-    arcs = merge_edges(edges.index.long(), edges.weight, directed=options.directed)
+    arcs = merge_edges(index, weight, directed=options.directed)
     ends = arcs.ends if arcs.directed else arcs.ends[:1]
     degrees = [torch.bincount(end, minlength=count) for end in ends]
     nodes.x = degree_features(nodes, degrees, features)

@@ -6,14 +6,11 @@ In memory a table is one batch. Knows nothing of features, labels or of what bec
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import torch
-from torch import Tensor
 
 from longnn.data._errors import DataError, counted, have
 from longnn.data._options import TableOptions, UnknownIds
@@ -29,18 +26,8 @@ TYPE_NAMES = ("edge_type",)
 ROWS = 2**23
 
 
-@dataclass(frozen=True, eq=False)
-class Edges:
-    """What a table or arrays say of edges, row by row."""
-
-    index: Tensor  # (2, rows)
-    weight: Tensor | None = None  # (rows,)
-    kind: Tensor | None = None  # (rows,) int64, a place in `types`
-    types: tuple[str, ...] = ()
-
-
 class Batch(NamedTuple):
-    """Some edges; an end is the number of a node."""
+    """Some edges, or all; an end is the number of a node, and a kind the place of a type."""
 
     source: np.ndarray  # int64 (edges,)
     target: np.ndarray  # int64 (edges,)
@@ -315,15 +302,6 @@ def edge_columns(
             column=kind,
         )
     return source, target, weight
-
-
-def read_edges(edges: EdgeTable, ids: Ids, options: TableOptions, source: str) -> Edges:
-    """All edges of a table in memory."""
-    types = edges.types()
-    (batch,) = edges.numbered(ids, source=source, unknown_ids=options.unknown_ids, types=types)
-    index = torch.from_numpy(np.stack(batch[:2]))
-    weight, kind = (None if array is None else torch.from_numpy(array) for array in batch[2:])
-    return Edges(index, weight, kind, types)
 
 
 def whole_numbers(ids: Any) -> Any | None:
