@@ -82,7 +82,8 @@ class EdgeTable:
         self._drops_empty, self._empty = options.empty_ends == "drop", 0
         self._counts = options.repeats == "count"
         kind = table.find(options.type_column, TYPE_NAMES, "type")
-        source, target, weight = edge_columns(table, options.ends, kind)
+        named = options.source_column, options.target_column, options.weight_column
+        source, target, weight = edge_columns(table, named, kind)
         self.ends, self.weight, self.kind = (source, target), weight, kind
         self.notes = list(table.notes)
         unused = [n for n in table.names if n not in (source, target, self.weight, self.kind)]

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from longnn.data._arrays import KEYS, as_arrays, read_matrix, read_npz
+from longnn.data._arrays import KEYS, as_arrays, is_called_symmetric, read_matrix, read_npz
 from longnn.data._errors import DataError, MissingFileError, readable, require_file
 from longnn.data._pickles import read_pyg
 from longnn.data._tensors import GraphTensors
-from longnn.data._text import Header, TextStream, kind_of, table_stem, table_suffix
+from longnn.data._text import SEPARATORS, Header, TextStream, kind_of, table_stem, table_suffix
 
 #: How much larger a compressed text is, about, when it is read.
 PACKED = 4
@@ -123,18 +123,20 @@ class Format(NamedTuple):
     Args:
         table: opens a table; a :class:`StoredTable`, or the text of one.
         arrays: reads arrays by name; true reads a matrix as features, not as edges.
+        is_symmetric: whether a file says that its edges have no direction.
     """
 
     table: Callable[[Path, Header], Any] | None = None
     arrays: Callable[[Path, bool], dict[str, object]] | None = None
+    is_symmetric: Callable[[Path], bool] = lambda _: False
 
 
 FORMATS = {
-    **dict.fromkeys((".csv", ".tsv", ".txt", ".dat"), Format(TextStream)),
+    **dict.fromkeys(SEPARATORS, Format(TextStream)),
     ".parquet": Format(ParquetTable),
     **dict.fromkeys((".arrow", ".feather"), Format(ArrowTable)),
     ".npz": Format(arrays=read_npz),
-    ".mtx": Format(arrays=read_matrix),
+    ".mtx": Format(arrays=read_matrix, is_symmetric=is_called_symmetric),
     **dict.fromkeys((".pt", ".pth"), Format(arrays=lambda path, _: read_pyg(path, KEYS))),
 }
 
@@ -200,14 +202,14 @@ class Parts:
         return cls(path, files, header)
 
     @property
-    def is_table(self) -> bool:
-        """Whether it is a table, not arrays."""
-        return is_table(self.files[0])
+    def form(self) -> Format:
+        """How each file is read."""
+        return FORMATS[table_suffix(self.files[0])]
 
     @property
-    def bytes(self) -> int:
-        """Of all files."""
-        return sum(file.stat().st_size for file in self.files)
+    def is_table(self) -> bool:
+        """Whether it is a table, not arrays."""
+        return self.form.table is not None
 
     def size(self) -> tuple[int, int]:
         """Rows and columns, roughly: of text, by the length of its first lines."""
@@ -216,7 +218,8 @@ class Parts:
             return sum(part.rows for part in opened), len(opened[0].names)
         head = opened[0].head
         packed = PACKED if self.files[0].suffix.lower() not in FORMATS else 1
-        rows = packed * self.bytes * max(head.count(b"\n"), 1) / len(head)
+        size = sum(file.stat().st_size for file in self.files)
+        rows = packed * size * max(head.count(b"\n"), 1) / len(head)
         return int(rows), len(opened[0].names)
 
     def stamp(self) -> list[list[Any]]:
@@ -230,7 +233,7 @@ class Parts:
         for file in self.files:
             require_file(file)
             with readable(file, kind_of(file)):
-                opened.append(FORMATS[table_suffix(file)].table(file, self.header))  # type: ignore[misc]
+                opened.append(self.form.table(file, self.header))  # type: ignore[misc]
             missing = [name for name in opened[0].names if name not in opened[-1].names]
             if missing:
                 raise DataError(
@@ -247,7 +250,7 @@ class Parts:
         """
         header: Header = self.header if len(self.files) > 1 else "yes" if has_header else "no"
         for file in self.files:
-            opened: Any = FORMATS[table_suffix(file)].table(file, header)  # type: ignore[misc]
+            opened: Any = self.form.table(file, header)  # type: ignore[misc]
             if file == self.files[-1]:
                 break
             is_stored = isinstance(opened, StoredTable)

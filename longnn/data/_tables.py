@@ -60,7 +60,7 @@ class Table:
     (['007', '8'], [41.0, nan])
     """
 
-    columns: Mapping[str, pa.Array]
+    columns: Any  # Columns, StoredColumns, or a dict that becomes Columns
     path: Path | None = None
     frame: str = "the table"
     has_header: bool = True
@@ -83,10 +83,12 @@ class Table:
     def names(self) -> tuple[str, ...]:
         return tuple(self.columns)
 
+    def __post_init__(self) -> None:
+        if type(self.columns) is dict:
+            object.__setattr__(self, "columns", Columns(self.columns))
+
     def __len__(self) -> int:
-        if isinstance(self.columns, StoredColumns):
-            return self.columns.rows
-        return len(next(iter(self.columns.values()), ()))
+        return self.columns.rows
 
     def only(self, columns: Sequence[str]) -> "Table":
         """The same table with these columns alone."""
@@ -114,9 +116,6 @@ class Table:
 
     def batches(self, names: Sequence[str], rows: int) -> Iterator["Table"]:
         """Some of the columns, so many rows at a time where they are in files, else at once."""
-        if not isinstance(self.columns, StoredColumns):
-            yield self.only(names)
-            return
         start = 0
         for columns in self.columns.batches(names, rows):
             table = replace(self, columns=columns, start=start)
@@ -125,21 +124,12 @@ class Table:
 
     def with_rows(self, key: str, ids: pa.Array, note: str) -> "Table":
         """The table with further rows, of gaps but for their ids."""
-        columns: Mapping[str, pa.Array]
-        if isinstance(self.columns, StoredColumns):
-            columns = self.columns.with_rows(key, ids)
-        else:
-            columns = {n: _longer(c, n == key, ids) for n, c in self.columns.items()}
-        return replace(self, columns=columns, notes=(*self.notes, note))
+        return replace(self, columns=self.columns.with_rows(key, ids), notes=(*self.notes, note))
 
     def with_only(self, rows: np.ndarray, note: str) -> "Table":
         """The table with some of its rows, in order."""
-        columns: Mapping[str, pa.Array]
-        if isinstance(self.columns, StoredColumns):
-            columns = self.columns.with_only(rows)
-        else:
-            columns = {n: c.take(pa.array(rows)) for n, c in self.columns.items()}
         kept = rows if self.kept is None else self.kept[rows]
+        columns = self.columns.with_only(rows)
         return replace(self, columns=columns, kept=kept, notes=(*self.notes, note))
 
     def cells(self, column: str) -> Any:
@@ -339,6 +329,26 @@ def _longer(column: pa.Array, is_key: bool, ids: pa.Array) -> pa.Array:
     if is_key:
         return pa.concat_arrays([as_texts(column), ids.cast(pa.string())])
     return pa.concat_arrays([column, pa.nulls(len(ids), column.type)])
+
+
+class Columns(dict[str, pa.Array]):
+    """The columns of a table in memory."""
+
+    @property
+    def rows(self) -> int:
+        return len(next(iter(self.values()), ()))
+
+    def batches(self, names: Sequence[str], rows: int) -> Iterator[dict[str, pa.Array]]:
+        """Some columns, all rows at once."""
+        yield {name: self[name] for name in names}
+
+    def with_rows(self, key: str, ids: pa.Array) -> "Columns":
+        """The same with rows of gaps behind them."""
+        return Columns((n, _longer(c, n == key, ids)) for n, c in self.items())
+
+    def with_only(self, rows: np.ndarray) -> "Columns":
+        """The same with some of the rows."""
+        return Columns((n, c.take(pa.array(rows))) for n, c in self.items())
 
 
 class StoredColumns(Mapping[str, pa.Array]):

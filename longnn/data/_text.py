@@ -26,7 +26,13 @@ from longnn.data._errors import DataError, readable, require_memory
 
 #: What the name promises; ``None`` promises nothing.
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": None, ".dat": None}
-COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+#: By suffix, how a compressed file begins and how it is opened; the content decides, not the name.
+COMPRESSED: dict[str, tuple[bytes, Any]] = {
+    ".gz": (b"\x1f\x8b", gzip.open),
+    ".bz2": (b"BZh", bz2.open),
+    ".xz": (b"\xfd7zXZ\x00", lzma.open),
+    ".zst": (b"\x28\xb5\x2f\xfd", lambda path: pa.input_stream(str(path), compression="zstd")),
+}
 _NAMES = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'", " ": "a space"}
 #: A number with a decimal comma, perhaps with points between thousands.
 DECIMAL_COMMA = re.compile(r"[-+]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][-+]?\d+)?")
@@ -45,8 +51,6 @@ USUAL_NAMES = re.compile(
 INDEX = "Unnamed: 0"
 Header = Literal["auto", "yes", "no"]
 _PIECE = 2**22  # bytes that are read, decoded and parsed at once
-_PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
-_ZSTD = b"\x28\xb5\x2f\xfd"
 MARKS = {  # longest first: that of UTF-32 begins like that of UTF-16
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -229,10 +233,9 @@ class TextStream:
     def _opened(self) -> Any:
         with self.path.open("rb") as file:
             magic = file.read(8)
-        if magic.startswith(_ZSTD):
-            return pa.input_stream(str(self.path), compression="zstd")
-        packed = next((o for m, o in _PACKED.items() if magic.startswith(m)), None)
-        return self.path.open("rb") if packed is None else packed(self.path, "rb")
+        packings = (unpack for begin, unpack in COMPRESSED.values() if magic.startswith(begin))
+        unpack = next(packings, None)
+        return self.path.open("rb") if unpack is None else unpack(self.path)
 
     def _find_encoding(self, start: bytes) -> tuple[str | None, tuple[str, ...]]:
         """The encoding to translate from, None for UTF-8; and what it is, in words."""
