@@ -151,7 +151,13 @@ class Archive(Mapping[str, np.ndarray]):
                 raise ValueError(f"values of type {data.dtype}")
             first, second = (self[f"{prefix}{key}"] for key in index)
             if form == "coo":
-                return _coordinates(first, second, data, size)
+                for ends, most in ((first, size[0]), (second, size[1])):
+                    if ends.dtype.kind not in "iu" or ends.shape != data.shape or data.ndim != 1:
+                        raise ValueError(f"indices of type {ends.dtype} and shape {ends.shape}")
+                    if ends.size and (int(ends.min()) < 0 or int(ends.max()) >= most):
+                        found = f"indices {ends.min()}..{ends.max()}"
+                        raise ValueError(f"{found} in a matrix of shape {size}")
+                return sp.coo_array((data, (_index(first), _index(second))), shape=size)
             if form not in ("csr", "csc"):
                 raise ValueError(f"a sparse matrix of format {form!r}; save it as CSR, CSC or COO")
             check_compressed(second, first, len(data), size if form == "csr" else size[::-1])
@@ -199,17 +205,6 @@ def _index(array: np.ndarray) -> np.ndarray:
     """Indices as SciPy takes them without a copy, or as int64."""
     kept = array.dtype in (np.dtype(np.int32), np.dtype(np.int64))
     return array if kept else array.astype(np.int64)
-
-
-def _coordinates(
-    row: np.ndarray, col: np.ndarray, data: np.ndarray, size: tuple[int, int]
-) -> sp.coo_array:
-    for index, most in ((row, size[0]), (col, size[1])):
-        if index.dtype.kind not in "iu" or index.shape != data.shape or data.ndim != 1:
-            raise ValueError(f"indices of type {index.dtype} and shape {index.shape}")
-        if index.size and (int(index.min()) < 0 or int(index.max()) >= most):
-            raise ValueError(f"indices {index.min()}..{index.max()} in a matrix of shape {size}")
-    return sp.coo_array((data, (_index(row), _index(col))), shape=size)
 
 
 KEYS = ("x", "y", "edge_index", "edge_weight", "edge_attr", "edge_type", *MASKS)

@@ -7,7 +7,6 @@ read is the business of others.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -82,9 +81,9 @@ def assemble(
             table, known = EdgeTable(edges, options), _nodes_of(nodes, options)
         else:
             table, known = open_graph(edges, nodes, options)
-        types, ids = table.types(), Ids(known.known_ids)
+        types, numbered = table.types(), Ids(known.known_ids)
         (listed,) = table.numbered(
-            ids, source=known.source, unknown_ids=options.unknown_ids, types=types
+            numbered, source=known.source, unknown_ids=options.unknown_ids, types=types
         )
         known.notes += table.notes
     else:
@@ -106,6 +105,13 @@ def assemble(
     index = torch.from_numpy(np.stack(listed[:2]))  # (2, edges)
     weight, kind = (None if each is None else torch.from_numpy(each) for each in listed[2:])
     _add_features(known, index, weight, options)
+    numbers = None if known.ids is None else whole_numbers(known.ids)
+    if numbers is None:
+        ids = () if known.ids is None else known.ids.to_pylist()  # as the user wrote them
+    elif (numbers.to_numpy() == np.arange(len(numbers))).all():
+        ids = range(len(numbers))
+    else:
+        ids = numbers.to_pylist()
     dataset = from_data(
         GraphTensors(
             x=known.x,
@@ -118,7 +124,7 @@ def assemble(
         name=options.name or name,
         task=options.task or known.task,
         classes=known.classes,
-        ids=_user_ids(known.ids),
+        ids=ids,
         feature_names=known.feature_names,
         targets=known.targets,
         open_features=known.open_features,
@@ -265,14 +271,3 @@ def degree_features(nodes: Nodes, degrees: Sequence[Tensor], features: str) -> T
         which = "" if len(degrees) == 1 else " of arcs out, and of arcs in,"
         nodes.notes.append(f"There are no features: log(1 + degree){which} is used.")
     return torch.log1p(torch.stack([*degrees], dim=1).float())
-
-
-def _user_ids(ids: Any) -> Sequence[str] | Sequence[int]:
-    """Whole numbers where all ids are, else text, just as the user wrote them."""
-    if ids is None:
-        return ()
-    numbers = whole_numbers(ids)
-    if numbers is None:
-        return ids.to_pylist()
-    in_order = bool((numbers.to_numpy() == np.arange(len(numbers))).all())
-    return range(len(numbers)) if in_order else numbers.to_pylist()

@@ -168,6 +168,7 @@ def describe(dataset: NodeDataset) -> GraphCard:
     counts = _class_counts(dataset)
     present = [count for count in counts.values() if count]
     edge, node, adjusted = homophily(dataset)
+    empty = None if x is None else (x.crow_indices().diff() if is_sparse(x) else x.any(1)) == 0
     card = GraphCard(
         name=dataset.name,
         task=dataset.task,
@@ -190,7 +191,7 @@ def describe(dataset: NodeDataset) -> GraphCard:
         adjusted_homophily=adjusted,
         feature_density=None if x is None else nonzero_share(x),
         duplicate_rows=None if x is None else _count_duplicates(x),
-        zero_rows=None if x is None else int((_row_sizes(x) == 0).sum()),
+        zero_rows=None if empty is None else int(empty.sum()),
         notes=dataset.notes,
         warnings=(),
         fingerprint=dataset.fingerprint(),
@@ -214,10 +215,6 @@ def _components(arcs: Tensor, nodes: int) -> tuple[int, float]:
 
     count, component = connected_components(adjacency.tocsr(), directed=False)
     return int(count), float(np.bincount(component).max() / nodes)
-
-
-def _row_sizes(x: Tensor) -> Tensor:  # (nodes,), 0 for a row of zeros
-    return x.crow_indices().diff() if is_sparse(x) else x.any(1)
 
 
 def homophily(dataset: NodeDataset) -> tuple[float | None, float | None, float | None]:

@@ -102,7 +102,10 @@ def _read_long(table: Table, nodes: Nodes) -> tuple[Tensor, tuple[str, ...]]:
             value=got,
         )
     encoded = _texts(table, feature).dictionary_encode()
-    names, rank = _sorted(encoded.dictionary)
+    numbers, texts = whole_numbers(encoded.dictionary), encoded.dictionary.to_pylist()
+    by = texts if numbers is None else numbers.to_pylist()
+    order = sorted(range(len(texts)), key=by.__getitem__)
+    names, rank = tuple(texts[i] for i in order), np.argsort(order).astype(np.int32)
     columns = rank[encoded.indices.to_numpy(zero_copy_only=False)]
     values = np.ones(len(table)) if value is None else table.numbers(value)
     nodes.notes += table.notes
@@ -135,13 +138,3 @@ def _texts(table: Table, column: str) -> Any:
         row = pc.index(pc.is_null(texts), True).as_py()
         raise table.error("Expected an id and a feature (got an empty cell).", row, column)
     return texts
-
-
-def _sorted(distinct: Any) -> tuple[tuple[str, ...], np.ndarray]:
-    """Names in order, whole numbers by value, and the place of each distinct name in it."""
-    numbers, texts = whole_numbers(distinct), distinct.to_pylist()
-    by = texts if numbers is None else numbers.to_pylist()
-    order = sorted(range(len(texts)), key=by.__getitem__)
-    rank = np.empty(len(order), dtype=np.int32)
-    rank[order] = np.arange(len(order))
-    return tuple(texts[i] for i in order), rank

@@ -90,7 +90,10 @@ def make_split(dataset: NodeDataset, protocol: str | None = None, seed: int = 0)
     train, val, test, notes = PROTOCOLS[chosen](dataset, seed)
     if chosen in _SHIPPED:
         _check_masks(dataset, train, val, test)
-    _check_sets(train, val, test, chosen)
+    sizes = f"train {int(train.sum())}, val {int(val.sum())}, test {int(test.sum())}"
+    for name, mask in (("training", train), ("validation", val), ("test", test)):
+        if not bool(mask.any()) and not (name == "test" and chosen in _SHIPPED):
+            raise DataError(f"Expected {name} nodes (got none: {sizes}); {_remedy(chosen)}.")
     notes += _check_training_classes(dataset, train, chosen)
     about_test = tuple(_test_notes(dataset, test))
     return Split(train, val, test, chosen, seed, (*notes, *about_test), about_test)
@@ -248,15 +251,6 @@ def _remedy(protocol: str) -> str:
     if protocol in _SHIPPED:
         return "correct the masks or the split column, or use the protocol 'stratified'"
     return "label more nodes, or choose the sets with a split column"
-
-
-def _check_sets(train: Tensor, val: Tensor, test: Tensor, protocol: str) -> None:
-    """Each set has nodes; masks alone may leave the test set empty."""
-    sizes = f"train {int(train.sum())}, val {int(val.sum())}, test {int(test.sum())}"
-    for name, mask in (("training", train), ("validation", val), ("test", test)):
-        if bool(mask.any()) or (name == "test" and protocol in _SHIPPED):
-            continue
-        raise DataError(f"Expected {name} nodes (got none: {sizes}); {_remedy(protocol)}.")
 
 
 def _absent_classes(dataset: NodeDataset, chosen: Tensor) -> tuple[list[str], int]:

@@ -127,7 +127,9 @@ class TextStream:
         text = next(self._text(_HEAD), b"")
         suffix = table_suffix(path)
         usual = SEPARATORS[suffix]
-        self.separator, self.doubt = _recognise(_sample(text), usual)
+        end = len(text) if len(text) <= _SAMPLE else text.rfind(b"\n", 0, _SAMPLE) + 1
+        sample = text[: end or _SAMPLE].decode("utf-8", errors="ignore")  # no line is cut
+        self.separator, self.doubt = _recognise(sample, usual)
         if self.separator != (usual or "\t"):
             said = (*said, f"the separator {_NAMES[self.separator]}")
         if self.separator == " ":
@@ -404,14 +406,6 @@ def join_spaces(content: bytes) -> bytes:
     """Runs of spaces as one tab, none at the ends of lines."""
     content = re.sub(rb"^[ \t]+|[ \t]+(?=\r?$)", b"", content, flags=re.MULTILINE)
     return re.sub(rb"[ \t]+", b"\t", content)
-
-
-def _sample(content: bytes) -> str:
-    """The first lines, none of them cut."""
-    if len(content) <= _SAMPLE:
-        return content.decode("utf-8")
-    end = content.rfind(b"\n", 0, _SAMPLE) + 1
-    return content[: end or _SAMPLE].decode("utf-8", errors="ignore")
 
 
 def _recognise(sample: str, usual: str | None) -> tuple[str, str]:
