@@ -55,13 +55,8 @@ class Number:
         with np.errstate(over="ignore"):
             large = np.isinf(values.astype(np.float32)).reshape(len(values), -1).any(axis=1)
         if large.any():
-            row = int(large.argmax())
-            raise table.error(
-                f"Expected a number that fits float32 (got {values[row]}); rescale the column.",
-                row,
-                column,
-                value=values[row],
-            )
+            row, remedy = int(large.argmax()), "; rescale the column."
+            raise table.wrong("a number that fits float32", row, column, remedy)
         return values
 
     @classmethod
@@ -103,13 +98,7 @@ class Boolean:
         place = pc.index_in(cells, value_set=pa.array([*values]))
         bad = pc.index(pc.and_(pc.is_valid(cells), pc.is_null(place)), True).as_py()
         if bad >= 0:
-            value = table.columns[column][bad].as_py()
-            raise table.error(
-                f"Expected true or false, yes or no (got {value!r}). {REMEDY}",
-                bad,
-                column,
-                value=value,
-            )
+            raise table.wrong("true or false, yes or no", bad, column, f". {REMEDY}")
         numbers = np.array([float(value) for value in values.values()])
         codes = place.fill_null(-1).to_numpy(zero_copy_only=False)
         return np.append(numbers, np.nan)[codes]
@@ -153,16 +142,9 @@ class Date:
             moments = _as_moments(cells)
             if moments is None:
                 texts = enumerate(cells.to_pylist())
-                row, value = next(
-                    (i, v) for i, v in texts if v and _as_moments(pa.array([v])) is None
-                )
-                raise table.error(
-                    "Expected a date such as 2024-05-31, 31.05.2024 or 2024-05-31 12:30 "
-                    f"(got {value!r}). {REMEDY}",
-                    row,
-                    column,
-                    value=value,
-                )
+                row = next(i for i, v in texts if v and _as_moments(pa.array([v])) is None)
+                date = "a date such as 2024-05-31, 31.05.2024 or 2024-05-31 12:30"
+                raise table.wrong(date, row, column, f". {REMEDY}")
         else:
             zone = getattr(array.type, "tz", None)
             moments = pc.cast(array, pa.timestamp("us", zone), safe=False)

@@ -226,7 +226,7 @@ class _Flaws(dict[int, DataError]):
         """An empty cell is a flaw."""
         if cells.null_count and order not in self:
             row = pc.index(pc.is_null(cells), True).as_py()
-            self[order] = piece.error(f"Expected {what} (got an empty cell).", row, column)
+            self[order] = piece.wrong(what, row, column)
 
     def check(self) -> None:
         """Raise the first in order, if there is one."""

@@ -284,13 +284,5 @@ def _refuse_gaps(table: Table, column: str) -> None:
         cells = table.cells(column) if pa.types.is_string(array.type) else array
         mask = pc.is_null(cells, nan_is_null=True).to_numpy(zero_copy_only=False)
     if mask.any():
-        row = int(mask.argmax())
-        value = array[row].as_py()
-        got = "an empty cell" if value in (None, "") else repr(value)
-        raise table.error(
-            f"Expected a value (got {got}). Fill it, use missing='fill', or leave the column out "
-            "with feature_columns.",
-            row,
-            column,
-            value=value,
-        )
+        remedy = "Fill it, use missing='fill', or leave the column out with feature_columns."
+        raise table.wrong("a value", int(mask.argmax()), column, f". {remedy}")

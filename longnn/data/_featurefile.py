@@ -92,15 +92,8 @@ def _read_long(table: Table, nodes: Nodes) -> tuple[Tensor, tuple[str, ...]]:
     ids = _texts(table, key)
     rows = known.find(ids)
     if (rows < 0).any():
-        row = int((rows < 0).argmax())
-        got = ids[row].as_py()
-        raise table.error(
-            f"Expected the id of a node of the graph (got {got!r}); add the node or remove the "
-            "line.",
-            row,
-            key,
-            value=got,
-        )
+        row, remedy = int((rows < 0).argmax()), "; add the node or remove the line."
+        raise table.wrong("the id of a node of the graph", row, key, remedy)
     encoded = _texts(table, feature).dictionary_encode()
     numbers, texts = whole_numbers(encoded.dictionary), encoded.dictionary.to_pylist()
     by = texts if numbers is None else numbers.to_pylist()
@@ -136,5 +129,5 @@ def _texts(table: Table, column: str) -> Any:
     texts = table.texts(column)
     if texts.null_count:
         row = pc.index(pc.is_null(texts), True).as_py()
-        raise table.error("Expected an id and a feature (got an empty cell).", row, column)
+        raise table.wrong("an id and a feature", row, column)
     return texts

@@ -79,12 +79,11 @@ def _read_number(table: Table, column: str) -> np.ndarray:  # (nodes,)
         plain = truth.get(text.lower(), text)
         values[k] = float(plain) if is_number(plain) else np.nan
         if not np.isfinite(values[k]):
-            raise table.error(
-                f"Expected a finite number, true, false or an empty cell (got {text!r}); of "
-                "several label columns each holds numbers.",
+            raise table.wrong(
+                "a finite number, true, false or an empty cell",
                 int((codes == k).argmax()),
                 column,
-                value=text,
+                "; of several label columns each holds numbers.",
             )
     return values[codes]
 
@@ -104,13 +103,8 @@ def _read_one(table: Table, column: str, options: TableOptions, notes: list[str]
     if wrong.any():
         bad = int(wrong.argmax())
         what = "a finite label" if numeric else "a number for regression"
-        remedy = "" if numeric else "; use task='classification'"
-        raise table.error(
-            f"Expected {what} (got {texts[bad]!r}){remedy}.",
-            int((codes == bad).argmax()),
-            column,
-            value=texts[bad],
-        )
+        remedy = "." if numeric else "; use task='classification'."
+        raise table.wrong(what, int((codes == bad).argmax()), column, remedy)
     y = torch.from_numpy(np.append(values, np.nan)[codes].astype(np.float32))
     far = outlying(y)
     if bool(far.any()):

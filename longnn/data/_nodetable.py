@@ -224,7 +224,7 @@ def read_ids(table: Table, column: str) -> Any:
     ids = table.ids(column)
     if ids.null_count:
         row = pc.index(pc.is_null(ids), True).as_py()
-        raise table.error("Expected an id (got an empty cell).", row, column)
+        raise table.wrong("an id", row, column)
     first = _first_rows(ids)
     repeats = np.flatnonzero(first != np.arange(len(first)))
     if len(repeats):
@@ -255,14 +255,9 @@ def read_split(table: Table, column: str) -> dict[str, Tensor]:
     """The masks that the cells train, val and test make, by name."""
     texts, codes = distinct_texts(table, column)
     masks = [_MASKS.get(text.lower()) for text in texts]
-    for k, mask in enumerate(masks):
-        if mask is None:
-            raise table.error(
-                f"Expected train, val, test or an empty cell (got {texts[k]!r}).",
-                int((codes == k).argmax()),
-                column,
-                value=texts[k],
-            )
+    if None in masks:
+        row = int((codes == masks.index(None)).argmax())
+        raise table.wrong("train, val, test or an empty cell", row, column)
     return {
         key: torch.from_numpy(np.isin(codes, [k for k, mask in enumerate(masks) if mask == key]))
         for key in MASKS

@@ -191,10 +191,7 @@ class Table:
             cells = enumerate(self.cells(column).to_pylist())
             wrong = (i for i, v in cells if v and v.lower() not in _DIGITS and not is_number(v))
             row = next(wrong)
-            value = self.columns[column][row].as_py()
-            raise self.error(
-                f"Expected a number (got {_shortened(value)}). {remedy}", row, column, value=value
-            )
+            raise self.wrong("a number", row, column, f". {remedy}")
         self.refuse(np.isinf(values), column, remedy)
         return values
 
@@ -259,15 +256,20 @@ class Table:
         frame = self.frame if path is None else None
         return DataError(message, path=path, table=frame, row=line, column=column, value=value)
 
+    def wrong(self, expected: str, row: int, column: str, remedy: str = ".") -> DataError:
+        """The error for a cell: what was expected of it, what it holds, and what to do."""
+        value = self.columns[column][row].as_py()
+        is_empty = value is None or (isinstance(value, str) and not value.strip())
+        got = "an empty cell" if is_empty else repr(value)
+        got = got if len(got) <= 60 else f"{got[:56]}...{got[-1]}"
+        text = f"Expected {expected} (got {got}){remedy}"
+        return self.error(text, row, column, value=value)
+
     def refuse(self, bad: np.ndarray, column: str, remedy: str) -> None:
         """An error at the first row that is bad, if any is."""
         if bad.any():
             row = int(bad.reshape(len(bad), -1).any(axis=1).argmax())
-            value = self.columns[column][row].as_py()
-            got = "an empty cell" if value is None else _shortened(value)
-            raise self.error(
-                f"Expected a finite number (got {got}). {remedy}", row, column, value=value
-            )
+            raise self.wrong("a finite number", row, column, f". {remedy}")
 
     def _vectors(self, column: str) -> np.ndarray:
         """Lists of one length as rows of numbers; a missing list is a row of gaps."""
@@ -280,8 +282,7 @@ class Table:
             raise self.error("Expected lists of numbers (got empty lists).", column=column)
         other = pc.index(pc.not_equal(lengths, width), True).as_py()
         if other >= 0:
-            value = array[other].as_py()
-            raise self.error(f"Expected a list of {width} numbers.", other, column, value=value)
+            raise self.wrong(f"a list of {width} numbers", other, column)
         try:
             flat = pc.cast(pc.list_flatten(array), pa.float64()).fill_null(float("nan"))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -303,11 +304,6 @@ class Table:
         with contextlib.suppress(pa.ArrowInvalid):
             return pc.cast(text, pa.float64()).fill_null(float("nan")).to_numpy(False)
         return None
-
-
-def _shortened(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:56]}...{text[-1]}"
 
 
 def as_texts(array: pa.Array) -> Any:
