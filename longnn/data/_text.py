@@ -162,7 +162,7 @@ class TextStream:
             bad.append(row)
             return "error"
 
-        rows, last, pieces = 0, "", _Pieces(self._text(_PIECE))
+        last, pieces = "", _Pieces(self._text(_PIECE))
         with readable(self.path, kind_of(self.path)):
             try:
                 reader = pacsv.open_csv(
@@ -185,7 +185,7 @@ class TextStream:
                 )
                 for batch in reader:
                     if batch.num_rows:
-                        rows, last = rows + batch.num_rows, batch.columns[-1][-1].as_py()
+                        last = batch.columns[-1][-1].as_py()
                         yield batch
             except pa.ArrowException as error:
                 if bad:
@@ -198,13 +198,11 @@ class TextStream:
 
     def line(self, row: int) -> int:
         """1-based line on which a row ends, counted from 0; blank lines are no rows."""
-        return self._line(row + int(self.has_header))
-
-    def _line(self, record: int) -> int:
+        row += int(self.has_header)
         reader = self._records(self._text(_PIECE))
         try:
             for cells in reader:
-                if cells and (record := record - 1) < 0:
+                if cells and (row := row - 1) < 0:
                     break
         except csv.Error:  # a cell of more than 131,072 characters: count the line breaks
             return sum(piece.count(b"\n") for piece in self._text(_PIECE))
@@ -271,12 +269,11 @@ class TextStream:
     def _text(self, size: int) -> Iterator[bytes]:
         """The text as UTF-8 without a byte-order mark, in pieces of whole lines."""
         decoder = codecs.getincrementaldecoder(self._encoding)() if self._encoding else None
-        is_first, rest, read = True, [b""], 0
+        is_first, rest = True, [b""]
         comments = SEPARATORS[table_suffix(self.path)] is None
         with self._opened() as stream:
             while True:
                 piece = _read(stream, size, self.path)
-                read += len(piece)
                 is_last = len(piece) < size
                 if decoder is not None:
                     try:
@@ -316,7 +313,7 @@ class TextStream:
         return DataError(
             "Expected a closing quote; the file may be truncated.",
             path=self.path,
-            row=self._line(2**62),
+            row=self.line(2**62),
             column=self.names[-1],
         )
 
