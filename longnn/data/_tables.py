@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from longnn._base.memory import in_words
-from longnn.data._cells import MISSING, are_ambiguous, fold, is_number, plain_numbers
+from longnn.data._cells import MISSING, are_numbers, fold, is_number, plain_numbers
 from longnn.data._errors import DataError, few, readable, require_memory
 from longnn.data._formats import ParquetTable, Parts, StoredTable, is_long, is_text
 from longnn.data._text import check_names, kind_of
@@ -152,7 +152,7 @@ class Table:
         if pa.types.is_string(self.columns[column].type):
             reading = self.read[column]
             cells, reading.spellings = fold(cells)
-            if not reading.number and are_ambiguous(cells) and self.parsed(column) is None:
+            if not reading.number and are_numbers(cells) and self.parsed(column) is None:
                 reading.doubt = cells.drop_null()[0].as_py()
         return cells
 
