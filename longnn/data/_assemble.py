@@ -82,9 +82,7 @@ def assemble(
         else:
             table, known = open_graph(edges, nodes, options)
         types, numbered = table.types(), Ids(known.known_ids)
-        (listed,) = table.numbered(
-            numbered, source=known.source, unknown_ids=options.unknown_ids, types=types
-        )
+        (listed,) = table.numbered(numbered, source=known.source, types=types)
         known.notes += table.notes
     else:
         if isinstance(nodes, Table):

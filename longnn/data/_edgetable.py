@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from longnn.data._errors import DataError, counted, have
-from longnn.data._options import TableOptions, UnknownIds
+from longnn.data._options import TableOptions
 from longnn.data._relations import MAX_TYPES
 from longnn.data._tables import Table, plain_ids
 from longnn.data._text import INDEX
@@ -79,8 +79,7 @@ class EdgeTable:
 
     def __init__(self, table: Table, options: TableOptions) -> None:
         self.table = table = options.meaning(table)
-        self._drops_empty, self._empty = options.empty_ends == "drop", 0
-        self._counts = options.repeats == "count"
+        self.options, self._empty = options, 0
         kind = table.find(options.type_column, TYPE_NAMES, "type")
         named = options.source_column, options.target_column, options.weight_column
         source, target, weight = edge_columns(table, named, kind)
@@ -128,7 +127,6 @@ class EdgeTable:
         ids: Ids,
         *,
         source: str,
-        unknown_ids: UnknownIds = "error",
         types: Sequence[str] = (),
         on_share: Callable[[float], None] | None = None,
     ) -> Iterator[Batch]:
@@ -137,11 +135,11 @@ class EdgeTable:
         Args:
             ids: of the nodes.
             source: what errors call the nodes.
-            unknown_ids: ``"drop"`` edges with an end that is no node; else they are an error.
             types: those of :meth:`types`.
             on_share: called with the share of the table that was read.
         """
         columns = [name for name in (*self.ends, self.weight, self.kind) if name is not None]
+        drops_unknown = self.options.unknown_ids == "drop"
         dropped, rows, flaws, self._empty = 0, 0, _Flaws(), 0
         first: list[tuple[int, Any] | None] = [None, None]  # row and id of an unknown end
         for piece in self.table.batches(columns, ROWS):
@@ -164,11 +162,11 @@ class EdgeTable:
                 kind = place.to_numpy(zero_copy_only=False).astype(np.int64)[keep]
             if on_share is not None:
                 on_share(rows / max(len(self.table), 1))
-            if not flaws and (not dropped or unknown_ids == "drop"):
+            if not flaws and (not dropped or drops_unknown):
                 weight = None if weight is None else weight[keep]
                 yield Batch(index[0, keep], index[1, keep], weight, kind)
         self._check_empty(flaws)
-        if dropped and (unknown_ids != "drop" or dropped == rows):
+        if dropped and (not drops_unknown or dropped == rows):
             k = 0 if first[0] is not None else 1
             row, value = first[k]  # type: ignore[misc]
             text = _unknown_text(value, dropped, rows, source, ids.values)
@@ -186,7 +184,7 @@ class EdgeTable:
         ends = [piece.ids(column) for column in self.ends]
         self._empty += pc.sum(pc.or_(*(pc.is_null(cells) for cells in ends))).as_py() or 0
         for k, (column, cells) in enumerate(zip(self.ends, ends, strict=True)):
-            if not self._drops_empty:
+            if self.options.empty_ends != "drop":
                 flaws.gap(piece, column, cells, "the id of a node", k)
         return ends
 
@@ -201,7 +199,7 @@ class EdgeTable:
 
     def _weights(self, piece: Table, flaws: "_Flaws") -> np.ndarray | None:
         if self.weight is None:
-            return np.ones(len(piece)) if self._counts else None
+            return np.ones(len(piece)) if self.options.repeats == "count" else None
         try:
             values = piece.numbers(self.weight)
         except DataError as error:
