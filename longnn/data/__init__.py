@@ -38,19 +38,9 @@ _HOMES = {
     "_convert": ("from_data",),
     "_dataset": ("NodeDataset",),
     "_errors": ("DataError",),
-    "_frames": (
-        "from_networkx",
-        "from_pandas",
-        "from_scipy",
-    ),
-    "_source": (
-        "Source",
-        "load",
-    ),
-    "_splits": (
-        "Split",
-        "make_split",
-    ),
+    "_frames": ("from_networkx", "from_pandas", "from_scipy"),
+    "_source": ("Source", "load"),
+    "_splits": ("Split", "make_split"),
     "_synthetic": ("csbm",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -71,11 +71,21 @@ class Tally:
         if self.weightless:
             notes.append(f"Edges of weight 0, which are none, were dropped: {self.weightless}.")
         if directed:
-            notes.append(self._arcs_note())
+            if self.symmetric:
+                told = "All arcs have a reverse: directed=true tells no more than directed=false."
+            elif self.one_way:
+                told = f"Arcs are kept: {self.one_way} of {self.arcs} have no reverse."
+            else:
+                told = "Arcs are kept: all have a reverse, some with another weight."
+            notes.append(told)
         elif wanted == "auto":
             notes.append("Every arc has its reverse: the graph is undirected.")
+        elif self.one_way and self.edges == 1:
+            notes.append("The edge was listed one way; it was made two-way.")
         elif self.one_way:
-            notes.append(_one_way_note(self.one_way, self.edges))
+            all_of = self.one_way == self.edges
+            share = f"All {self.edges}" if all_of else f"{self.one_way} of {self.edges}"
+            notes.append(f"{share} edges were listed one way; each was made two-way.")
         if self.loops and not self_loops:
             notes.append(f"{counted(self.loops, 'self loop')} {was(self.loops)} dropped.")
         repeats = self.listed - self.arcs
@@ -83,20 +93,6 @@ class Tally:
             how = "merged, their weights added" if weighted else "merged"
             notes.append(f"{counted(repeats, 'repeated edge')} {was(repeats)} {how}.")
         return notes
-
-    def _arcs_note(self) -> str:
-        if self.symmetric:
-            return "All arcs have a reverse: directed=true tells no more than directed=false."
-        if self.one_way:
-            return f"Arcs are kept: {self.one_way} of {self.arcs} have no reverse."
-        return "Arcs are kept: all have a reverse, some with another weight."
-
-
-def _one_way_note(one_way: int, edges: int) -> str:
-    if edges == 1:
-        return "The edge was listed one way; it was made two-way."
-    share = f"All {edges}" if one_way == edges else f"{one_way} of {edges}"
-    return f"{share} edges were listed one way; each was made two-way."
 
 
 def isolated_note(isolated: int) -> list[str]:
@@ -125,7 +121,7 @@ def pairs_of(
     keys, weights = [], []
     for source, target, weight in chunks:
         for own, other, reverse in ((source, target, 0), (target, source, 1)):
-            kept = np.ones(len(own), dtype=bool) if high - low >= 2**31 else _within(own, low, high)
+            kept = (low <= own) & (own < high)
             if weight is not None:
                 tally.weightless += int((kept & (weight == 0)).sum()) * (1 - reverse)
                 kept &= weight != 0
@@ -165,10 +161,6 @@ def pairs_of(
     alike = np.array_equal(there, back) and (not sums or np.array_equal(sums[0], sums[1]))
     tally.symmetric = tally.symmetric and alike
     return pairs
-
-
-def _within(nodes: np.ndarray, low: int, high: int) -> np.ndarray:
-    return (nodes >= low) & (nodes < high)
 
 
 def linked_nodes(chunks: Iterable[Chunk], nodes: int, *, self_loops: bool) -> np.ndarray:

@@ -4,24 +4,21 @@ Each becomes tensors by PyG's names, whatever the file holds. Nothing in a file 
 How pickles are read is the business of :mod:`longnn.data._pickles`.
 """
 
-import ast
-import lzma
 import math
 import re
-import struct
 import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.lib import format
 from torch import Tensor
 
 from longnn.data._dataset import MASKS, UNLABELLED
-from longnn.data._errors import DataError, require_memory
+from longnn.data._errors import DataError, readable, require_memory
 from longnn.data._features import plain_tensor
 from longnn.data._tensors import GraphTensors
 from longnn.matrices import check_compressed, csr_from_scipy
@@ -36,16 +33,10 @@ _COMMENTS = re.compile(rb"(?:[ \t\r]*\n|[ \t]*%[^\n]*\n)*")
 _SIZES = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})(?:[ \t]+(\d{1,18}))?[ \t\r]*(?:\n|\Z)")
 _NUMBER = rb"[-+]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][-+]?\d{1,6})?|[-+]?(?:nan|inf)"
 _NO_NUMBER = re.compile(rb"(?<!\S)(?!(?:" + _NUMBER + rb")(?!\S))\S+", re.IGNORECASE)
-#: What SciPy's reader raises for a text that is well formed but not right.
-_RAISED = (ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
 
 
 def read_matrix_market(path: Path) -> Any:
-    """The matrix of a file, sparse or dense as it is written.
-
-    Raises:
-        DataError: naming the file, and the line of what is not a number.
-    """
+    """The matrix of a file, sparse or dense as it is written."""
     content = path.read_bytes()
     if b"\0" in content:
         raise DataError("Expected a text file (got zero bytes in it).", path=path)
@@ -69,15 +60,10 @@ def read_matrix_market(path: Path) -> Any:
     if wrong is not None:
         line = content.count(b"\n", 0, wrong.start()) + 1
         raise DataError(f"Expected a number (got {_shown(wrong[0])}).", path=path, row=line)
-    try:
+    with readable(path, "mtx file"):
         import scipy.io  # slow to load, and for this alone
 
         return scipy.io.mmread(path)
-    except _RAISED as error:
-        raise DataError(
-            f"Expected a readable, complete mtx file (got {type(error).__name__}: {error}).",
-            path=path,
-        ) from error
 
 
 def is_called_symmetric(path: Path) -> bool:
@@ -113,38 +99,23 @@ def _shown(text: bytes) -> str:
     return repr(text[:40].decode("latin1"))
 
 
-_MAGIC = b"\x93NUMPY"
-_LONGEST_HEADER = 10_000  # characters, NumPy's own limit
-#: What the readers of archives and of headers raise for a damaged file.
-_NPZ_RAISED = (
-    ArithmeticError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    RecursionError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    lzma.LZMAError,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+_LONGEST_HEADER = 10_000  # characters
+#: By version; the third is that of arrays of records.
+_HEADERS: Any = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
 
 
 class Archive(Mapping[str, np.ndarray]):
-    """The arrays of a file by name, read when asked for.
-
-    Raises:
-        DataError: naming the file, the array and what is wrong with it.
-    """
+    """The arrays of a file by name, read when asked for."""
 
     def __init__(self, path: Path, wanted: tuple[str, ...] | None = None) -> None:
         self.path = path
-        self._members = self._guarded(None, self._directory)
+        with readable(path, "npz file"), zipfile.ZipFile(path) as archive:
+            found = archive.infolist()
+            names = [info.filename.removesuffix(".npy") for info in found]
+            twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+            if twice is not None:
+                raise ValueError(f"the array {twice!r} twice")
+        self._members = dict(zip(names, found, strict=True))
         kept = [info for name, info in self._members.items() if not wanted or name in wanted]
         needed = sum(info.file_size for info in kept)
         require_memory(2 * needed, "its arrays", path=path)  # as they are, and as float32
@@ -157,17 +128,20 @@ class Archive(Mapping[str, np.ndarray]):
 
     def __getitem__(self, name: str) -> np.ndarray:
         info = self._members[name]
-
-        def read() -> np.ndarray:
-            with zipfile.ZipFile(self.path) as archive, archive.open(info) as stream:
-                return _read_array(stream, info.file_size, self.path)
-
-        return self._guarded(name, read)
+        with (
+            readable(self.path, "npz file", f" in its array {name!r}"),
+            zipfile.ZipFile(self.path) as archive,
+            archive.open(info) as stream,
+        ):
+            return _read_array(stream, info.file_size, self.path)
 
     def matrix(self, prefix: str = "", form: str = "csr") -> Any:
         """The sparse matrix that SciPy saved, or one whose arrays have a prefix in their names."""
-
-        def make() -> Any:
+        index = ("row", "col") if form == "coo" else ("indices", "indptr")
+        for key in ("shape", "data", *index):
+            if f"{prefix}{key}" not in self:
+                raise DataError(f"Expected an array `{prefix}{key}` (got none).", path=self.path)
+        with readable(self.path, "npz file"):
             shape = self[f"{prefix}shape"]
             if shape.dtype.kind not in "iu" or shape.shape != (2,) or (shape < 0).any():
                 raise ValueError(f"a matrix of shape {shape.tolist()}")
@@ -175,50 +149,35 @@ class Archive(Mapping[str, np.ndarray]):
             data = self[f"{prefix}data"]
             if data.dtype.kind not in "biufc":
                 raise ValueError(f"values of type {data.dtype}")
-            if form in ("csr", "csc"):
-                return _compressed(self, prefix, form, data, size)
+            first, second = (self[f"{prefix}{key}"] for key in index)
             if form == "coo":
-                return _coordinates(self["row"], self["col"], data, size)
-            raise ValueError(f"a sparse matrix of format {form!r}; save it as CSR, CSC or COO")
-
-        missing = [key for key in self._parts(form) if f"{prefix}{key}" not in self]
-        if missing:
-            raise DataError(f"Expected an array `{prefix}{missing[0]}` (got none).", path=self.path)
-        return self._guarded(None, make)
-
-    def _parts(self, form: str) -> tuple[str, ...]:
-        return ("shape", "data", *(("row", "col") if form == "coo" else ("indices", "indptr")))
-
-    def _directory(self) -> dict[str, zipfile.ZipInfo]:
-        with zipfile.ZipFile(self.path) as archive:
-            found = archive.infolist()
-        names = [info.filename.removesuffix(".npy") for info in found]
-        twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-        if twice is not None:
-            raise ValueError(f"the array {twice!r} twice")
-        return dict(zip(names, found, strict=True))
-
-    def _guarded(self, name: str | None, read: Callable[[], Any]) -> Any:
-        """What ``read`` returns; what it raises becomes one error with file, array and reason."""
-        try:
-            return read()
-        except DataError:
-            raise
-        except _NPZ_RAISED as error:
-            where = "" if name is None else f" in its array {name!r}"
-            raise DataError(
-                f"Expected a readable, complete npz file (got {type(error).__name__}: "
-                f"{error}{where}).",
-                path=self.path,
-            ) from error
+                for ends, most in ((first, size[0]), (second, size[1])):
+                    if ends.dtype.kind not in "iu" or ends.shape != data.shape or data.ndim != 1:
+                        raise ValueError(f"indices of type {ends.dtype} and shape {ends.shape}")
+                    if ends.size and (int(ends.min()) < 0 or int(ends.max()) >= most):
+                        found = f"indices {ends.min()}..{ends.max()}"
+                        raise ValueError(f"{found} in a matrix of shape {size}")
+                return sp.coo_array((data, (_index(first), _index(second))), shape=size)
+            if form not in ("csr", "csc"):
+                raise ValueError(f"a sparse matrix of format {form!r}; save it as CSR, CSC or COO")
+            check_compressed(second, first, len(data), size if form == "csr" else size[::-1])
+            kind = sp.csr_array if form == "csr" else sp.csc_array
+            return kind((data, _index(first), _index(second)), shape=size)
 
 
 def _read_array(stream: IO[bytes], size: int, path: Path) -> np.ndarray:
     """The array of a member that holds ``size`` bytes."""
-    shape, dtype, by_column, start = _read_header(stream)
-    needed = math.prod(shape) * dtype.itemsize
-    if needed != size - start:
-        raise ValueError(f"an array of {needed} bytes in a member that has {size - start}")
+    version = format.read_magic(stream)
+    if version not in _HEADERS:
+        raise ValueError(f"an array of format version {version[0]}.{version[1]}")
+    shape, by_column, dtype = _HEADERS[version](stream, max_header_size=_LONGEST_HEADER)
+    if dtype.kind == "O":
+        raise ValueError("Object arrays cannot be loaded: they may run code")
+    if dtype.kind not in "biufcUS" or dtype.itemsize == 0:
+        raise ValueError(f"an array of {dtype}, neither numbers nor text")
+    needed, left = math.prod(shape) * dtype.itemsize, size - stream.tell()
+    if min(shape, default=0) < 0 or needed != left:
+        raise ValueError(f"an array of {needed} bytes in a member that has {left}")
     if dtype.kind not in "US":  # small numbers become float32
         require_memory(needed + 4.0 * math.prod(shape), "its numbers", path=path)
     content = bytearray()  # grows with what is there, whatever the directory promises
@@ -242,61 +201,10 @@ def _plain(dtype: np.dtype) -> np.dtype:
     return dtype.newbyteorder("=")
 
 
-def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype, bool, int]:
-    """Shape, type, order and length of the header of an ``.npy`` file.
-
-    The format is described in the documentation of ``numpy.lib.format``.
-    """
-    top = stream.read(8)
-    if len(top) < 8 or top[:6] != _MAGIC:
-        raise ValueError("a member that is not an array")
-    width = {1: 2, 2: 4, 3: 4}.get(top[6])
-    if width is None:
-        raise ValueError(f"an array of format version {top[6]}.{top[7]}")
-    length = int.from_bytes(stream.read(width), "little")
-    if length > _LONGEST_HEADER:
-        raise ValueError(f"a header of {length} characters, at most {_LONGEST_HEADER} are usual")
-    header = ast.literal_eval(stream.read(length).decode("latin1").strip())
-    shape, by_column, code = header["shape"], header["fortran_order"], header["descr"]
-    whole = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
-    if not whole or not isinstance(by_column, bool) or not isinstance(code, str):
-        raise ValueError("a header without shape, order and one type")
-    dtype = np.dtype(code)
-    if dtype.kind == "O":
-        raise ValueError("Object arrays cannot be loaded: they may run code")
-    if dtype.kind not in "biufcUS" or dtype.itemsize == 0:
-        raise ValueError(f"an array of {dtype}, neither numbers nor text")
-    return shape, dtype, by_column, 8 + width + length
-
-
-def _compressed(
-    arrays: Mapping[str, np.ndarray],
-    prefix: str,
-    form: str,
-    data: np.ndarray,
-    size: tuple[int, int],
-) -> Any:
-    pointers, indices = arrays[f"{prefix}indptr"], arrays[f"{prefix}indices"]
-    check_compressed(pointers, indices, len(data), size if form == "csr" else size[::-1])
-    kind = sp.csr_array if form == "csr" else sp.csc_array
-    return kind((data, _index(indices), _index(pointers)), shape=size)
-
-
 def _index(array: np.ndarray) -> np.ndarray:
     """Indices as SciPy takes them without a copy, or as int64."""
     kept = array.dtype in (np.dtype(np.int32), np.dtype(np.int64))
     return array if kept else array.astype(np.int64)
-
-
-def _coordinates(
-    row: np.ndarray, col: np.ndarray, data: np.ndarray, size: tuple[int, int]
-) -> sp.coo_array:
-    for index, most in ((row, size[0]), (col, size[1])):
-        if index.dtype.kind not in "iu" or index.shape != data.shape or data.ndim != 1:
-            raise ValueError(f"indices of type {index.dtype} and shape {index.shape}")
-        if index.size and (int(index.min()) < 0 or int(index.max()) >= most):
-            raise ValueError(f"indices {index.min()}..{index.max()} in a matrix of shape {size}")
-    return sp.coo_array((data, (_index(row), _index(col))), shape=size)
 
 
 KEYS = ("x", "y", "edge_index", "edge_weight", "edge_attr", "edge_type", *MASKS)
@@ -348,12 +256,17 @@ def read_npz(path: Path, as_features: bool) -> dict[str, object]:
 
 def matrix_fields(path: Path | None, found: Any, as_features: bool) -> dict[str, object]:
     """The fields of a SciPy matrix, or of a dense one: those of edges, or of features."""
-    matrix = found if sp.issparse(found) else _from_dense(path, found)
+    matrix = found if sp.issparse(found) else np.asarray(found)
+    if matrix.dtype.kind not in "biufc":
+        raise DataError(f"Expected a matrix of numbers (got {matrix.dtype}).", path=path)
+    if matrix.ndim != 2:
+        raise DataError(f"Expected a matrix (got shape {matrix.shape}).", path=path)
+    matrix = matrix if sp.issparse(matrix) else sp.coo_array(matrix)
     if as_features:
-        if matrix.ndim != 2 or matrix.dtype.kind == "c":
+        if matrix.dtype.kind == "c":
             raise DataError("Expected a matrix of real features.", path=path)
         return {"x": csr_from_scipy(_trusted(path, matrix))}
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+    if matrix.shape[0] != matrix.shape[1]:
         raise DataError(f"Expected a square adjacency (got {matrix.shape}).", path=path)
     matrix = _trusted(path, matrix).tocoo()
     matrix.sum_duplicates()
@@ -365,15 +278,6 @@ def matrix_fields(path: Path | None, found: Any, as_features: bool) -> dict[str,
         fields["edge_weight"] = matrix.data.astype(np.float64)
     fields["num_nodes"] = matrix.shape[0]
     return fields
-
-
-def _from_dense(path: Path | None, found: Any) -> sp.coo_array:
-    array = np.asarray(found)
-    if array.dtype.kind not in "biufc":
-        raise DataError(f"Expected a matrix of numbers (got {array.dtype}).", path=path)
-    if array.ndim != 2:
-        raise DataError(f"Expected a matrix (got shape {array.shape}).", path=path)
-    return sp.coo_array(array)
 
 
 def _trusted(path: Path | None, matrix: Any) -> Any:
@@ -398,7 +302,15 @@ def _as_data(path: Path | None, fields: dict[str, object]) -> GraphTensors:
             continue
         kind = getattr(value, "dtype", type(value).__name__)
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-            value = torch.from_numpy(np.asarray(_as_torch_has(path, key, value), order="C"))
+            value = value.astype(_plain(value.dtype), order="C", copy=False)
+            if value.dtype.kind == "u" and value.itemsize > 1:  # which torch does not compute with
+                if value.size and int(value.max()) >= 2**63:
+                    most = f"below 2^63 (got {int(value.max())})"
+                    raise DataError(
+                        f"Expected `{key}` {most}; write such labels as text.", path=path
+                    )
+                value = value.astype(np.int64)
+            value = torch.from_numpy(value)
         if not isinstance(value, Tensor):
             raise DataError(f"Expected `{key}` to hold numbers (got {kind}).", path=path)
         if key != "x" and value.layout is not torch.strided:
@@ -414,17 +326,3 @@ def _count(path: Path | None, value: object) -> int:
     if type(value) is not int or value < 0:
         raise DataError(f"Expected `num_nodes` to be a whole number (got {value!r}).", path=path)
     return value
-
-
-def _as_torch_has(path: Path | None, key: str, array: np.ndarray) -> np.ndarray:
-    """Numbers of a type that torch computes with: no unsigned ones but bytes, none of 128 bits."""
-    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-        return array.astype(np.float64)
-    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
-        if array.size and int(array.max()) >= 2**63:
-            raise DataError(
-                f"Expected `{key}` below 2^63 (got {int(array.max())}); write such labels as text.",
-                path=path,
-            )
-        return array.astype(np.int64)
-    return array.astype(array.dtype.newbyteorder("="), copy=False)

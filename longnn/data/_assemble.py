@@ -5,9 +5,8 @@ read is the business of others.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +14,9 @@ import torch
 from torch import Tensor
 
 from longnn.data._arcs import linked_nodes, merge_edges
-from longnn.data._convert import edge_weights, from_data, node_numbers
+from longnn.data._convert import edge_tensors, from_data, node_numbers
 from longnn.data._dataset import MASKS, NodeDataset
-from longnn.data._edgetable import (
-    Edges,
-    EdgeTable,
-    Ids,
-    read_edges,
-    whole_numbers,
-    with_unknown,
-)
+from longnn.data._edgetable import Batch, EdgeTable, Ids, whole_numbers, with_unknown
 from longnn.data._errors import DataError, require_memory
 from longnn.data._featurefile import join_features, read_feature_file
 from longnn.data._features import DEGREES
@@ -83,54 +75,58 @@ def assemble(
         name: of the graph, unless ``options`` has one.
         notes: sentences to begin with.
         features: a file of further features, which stand behind those of the columns.
-
-    Raises:
-        DataError: naming the place of what is wrong.
     """
     if isinstance(edges, Table):
         if isinstance(nodes, Arrays):
             table, known = EdgeTable(edges, options), _nodes_of(nodes, options)
         else:
             table, known = open_graph(edges, nodes, options)
-        listed = read_edges(table, Ids(known.known_ids), options, known.source)
+        types, numbered = table.types(), Ids(known.known_ids)
+        (listed,) = table.numbered(numbered, source=known.source, types=types)
         known.notes += table.notes
     else:
         if isinstance(nodes, Table):
             known = read_nodes(nodes, options, ids_needed=False)
         else:
             known = _nodes_of(edges if nodes is None else nodes, options)
-        listed = _edges_of_arrays(edges, known)
+        listed, types = _edges_of_arrays(edges, known), ()
     known.notes[:0] = notes
     if options.isolated == "drop":
         refuse_feature_file(features)
-        index, weight = listed.index.numpy(), listed.weight
-        values = None if weight is None else weight.double().numpy()
-        loops = options.self_loops
-        kept = linked_nodes([(index[0], index[1], values)], known.count or 0, self_loops=loops)
-        listed = _kept(listed, known.keep(kept))
+        kept = linked_nodes([listed[:3]], known.count or 0, self_loops=options.self_loops)
+        listed = listed.renumbered(known.keep(kept))
     more = None if features is None else read_feature_file(known, features)
     read_features(known, options)
     known.notes += [] if known.table is None else known.table.reading_notes
     if more is not None and features is not None:
         join_features(known, *more, features)
-    _add_features(known, listed, options)
+    index = torch.from_numpy(np.stack(listed[:2]))  # (2, edges)
+    weight, kind = (None if each is None else torch.from_numpy(each) for each in listed[2:])
+    _add_features(known, index, weight, options)
+    numbers = None if known.ids is None else whole_numbers(known.ids)
+    if numbers is None:
+        ids = () if known.ids is None else known.ids.to_pylist()  # as the user wrote them
+    elif (numbers.to_numpy() == np.arange(len(numbers))).all():
+        ids = range(len(numbers))
+    else:
+        ids = numbers.to_pylist()
     dataset = from_data(
         GraphTensors(
             x=known.x,
-            edge_index=listed.index,
-            edge_weight=listed.weight,
-            edge_type=listed.kind,
+            edge_index=index,
+            edge_weight=weight,
+            edge_type=kind,
             y=known.y,
             **known.masks,
         ),
         name=options.name or name,
         task=options.task or known.task,
         classes=known.classes,
-        ids=_user_ids(known.ids),
+        ids=ids,
         feature_names=known.feature_names,
         targets=known.targets,
         open_features=known.open_features,
-        edge_types=listed.types,
+        edge_types=types,
         directed=options.directed,
         self_loops=options.self_loops,
         notes=known.notes,
@@ -146,19 +142,6 @@ def refuse_feature_file(path: Path | None) -> None:
     """Rows of a feature file are those of all nodes."""
     if path is not None:
         raise DataError("Expected no feature file with isolated=drop (got one).", path=path)
-
-
-def _kept(edges: Edges, number: np.ndarray) -> Edges:
-    """The edges between nodes that are left; self loops of the others go."""
-    ends = number[edges.index.numpy()]
-    left = (ends >= 0).all(axis=0)
-    where = torch.from_numpy(left)
-    return replace(
-        edges,
-        index=torch.from_numpy(ends[:, left]),
-        weight=None if edges.weight is None else edges.weight[where],
-        kind=None if edges.kind is None else edges.kind[where],
-    )
 
 
 def open_graph(edges: Table, nodes: Table | None, options: TableOptions) -> tuple[EdgeTable, Nodes]:
@@ -197,35 +180,26 @@ def _nodes_of(arrays: Arrays, options: TableOptions) -> Nodes:
     return nodes
 
 
-def _edges_of_arrays(arrays: Arrays, nodes: Nodes) -> Edges:
-    index = arrays.data.get("edge_index")
-    if index is None:
+def _edges_of_arrays(arrays: Arrays, nodes: Nodes) -> Batch:
+    data, size = arrays.data, arrays.data.get("num_nodes")
+    if data.get("edge_index") is None:
         raise arrays.error("Expected an adjacency matrix or `edge_index` in the file.")
-    if index.dim() != 2 or index.shape[0] != 2:
-        raise arrays.error(f"Expected `edge_index` of shape (2, arcs) (got {tuple(index.shape)}).")
-    index = node_numbers(index)
-    size = arrays.data.get("num_nodes")
     if nodes.count is None:
-        index = index if size is not None else _as_ids(index, nodes)
-        nodes.count = size if size is not None else int(index.max()) + 1
+        data = GraphTensors(data, edge_index=node_numbers(data.edge_index, arrays.error))
+        if size is None:
+            data.edge_index = _as_ids(data.edge_index, nodes)
+        nodes.count = int(data.edge_index.max()) + 1 if size is None else size
     if size is not None and nodes.count != size:
         raise arrays.error(
             f"Expected {size} nodes, as many as the adjacency has rows "
             f"(got {nodes.count} in {nodes.source})."
         )
-    outside = ((index < 0) | (index >= nodes.count)).any(dim=0).nonzero()
-    if len(outside) or nodes.count == 0:
-        got = index[:, int(outside[0])].tolist() if len(outside) else "no node"
-        raise arrays.error(f"Expected edges between nodes 0..{nodes.count - 1} (got {got}).")
+    index, weight = edge_tensors(data, nodes.count, arrays.error)
     _check_order(nodes, arrays)
-    weight = edge_weights(arrays.data)
-    if weight is not None and weight.numel() != index.shape[1]:
-        raise arrays.error(f"Expected {index.shape[1]} edge weights (got {weight.numel()}).")
-    if weight is not None and not bool((torch.isfinite(weight) & (weight >= 0)).all()):
-        raise arrays.error("Expected weights finite and >= 0 (got others).")
-    weight = None if weight is None else weight.reshape(-1)
-    kind = arrays.data.get("edge_type")
-    return Edges(index, weight, None if kind is None else check_types(kind, index.shape[1]))
+    kind = data.get("edge_type")
+    kind = None if kind is None else check_types(kind, index.shape[1])
+    rest = (None if each is None else each.numpy() for each in (weight, kind))
+    return Batch(*index.numpy(), *rest)
 
 
 def _as_ids(index: Tensor, nodes: Nodes) -> Tensor:
@@ -259,7 +233,9 @@ def _check_order(nodes: Nodes, arrays: Arrays) -> None:
         )
 
 
-def _add_features(nodes: Nodes, edges: Edges, options: TableOptions) -> None:
+def _add_features(
+    nodes: Nodes, index: Tensor, weight: Tensor | None, options: TableOptions
+) -> None:
     if nodes.x is not None:
         return
     features = options.features
@@ -273,7 +249,7 @@ def _add_features(nodes: Nodes, edges: Edges, options: TableOptions) -> None:
             )
         nodes.x = csr(torch.arange(count + 1), torch.arange(count), torch.ones(count), count)
         return
-    arcs = merge_edges(edges.index.long(), edges.weight, directed=options.directed)
+    arcs = merge_edges(index, weight, directed=options.directed)
     ends = arcs.ends if arcs.directed else arcs.ends[:1]
     degrees = [torch.bincount(end, minlength=count) for end in ends]
     nodes.x = degree_features(nodes, degrees, features)
@@ -293,14 +269,3 @@ def degree_features(nodes: Nodes, degrees: Sequence[Tensor], features: str) -> T
         which = "" if len(degrees) == 1 else " of arcs out, and of arcs in,"
         nodes.notes.append(f"There are no features: log(1 + degree){which} is used.")
     return torch.log1p(torch.stack([*degrees], dim=1).float())
-
-
-def _user_ids(ids: Any) -> Sequence[str] | Sequence[int]:
-    """Whole numbers where all ids are, else text, just as the user wrote them."""
-    if ids is None:
-        return ()
-    numbers = whole_numbers(ids)
-    if numbers is None:
-        return ids.to_pylist()
-    in_order = bool((numbers.to_numpy() == np.arange(len(numbers))).all())
-    return range(len(numbers)) if in_order else numbers.to_pylist()

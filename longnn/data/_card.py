@@ -5,7 +5,7 @@ the caller adds the spectral density.
 """
 
 import dataclasses
-from collections.abc import Iterator
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from longnn.data._convert import undirected
 from longnn.data._dataset import NodeDataset
-from longnn.data._errors import DataError
+from longnn.data._errors import DataError, few
 from longnn.data._features import DEGREES, is_sparse
 from longnn.data._splits import make_split
 from longnn.matrices import csr_to_scipy, nonzero_share
@@ -29,9 +29,14 @@ UNLABELLED_GRAPH = (
 )
 SHOWN = 20  # classes in a line of the card
 FEW_COLUMNS = 10  # of a table: below it, rows repeat by chance
-
-
-_OF_FEATURES = ("feature_density", "duplicate_rows", "zero_rows")
+#: What would need a large graph on disk as a whole.
+_OF_WHOLE = (
+    "components",
+    "largest_component_share",
+    "feature_density",
+    "duplicate_rows",
+    "zero_rows",
+)
 
 
 @dataclass(frozen=True)
@@ -97,26 +102,35 @@ class GraphCard:
             edges += f", directed: {self.one_way:,} have no reverse"
         share = 1 if self.directed else 2  # both directions of an edge are listed
         types = [f"{name}: {n // share:,}" for name, n in self.edge_types.items()]
+        nonzero, largest = "", "not counted; "
+        if self.feature_density is not None:
+            nonzero = f" ({100 * self.feature_density:.1f} % nonzero)"
+        if self.components is not None and self.largest_component_share is not None:
+            part = f"{100 * self.largest_component_share:.1f} % of the nodes"
+            largest = f"{self.components:,}, the largest with {part}; "
         rows = [
             ("graph", self.name),
             ("nodes", f"{self.nodes:,}"),
             ("arcs" if self.directed else "edges", edges),
             *([("edge types", ", ".join(types))] if types else []),
-            ("features", f"{self.features:,}{self._nonzero()}"),
+            ("features", f"{self.features:,}{nonzero}"),
             (
                 "degree",
                 f"min {self.degree_min}, median {self.degree_median:g}, "
                 f"mean {self.degree_mean:.1f}, max {self.degree_max}",
             ),
-            ("components", f"{self._largest()}{self.isolated_nodes:,} isolated"),
+            ("components", f"{largest}{self.isolated_nodes:,} isolated"),
             ("labelled", f"{100 * self.labelled_share:.1f} % of the nodes"),
         ]
         if self.class_counts:
             named = [f"{name}: {n:,}" for name, n in self.class_counts.items()]
-            more = [f"and {len(named) - SHOWN} more"] if len(named) > SHOWN else []
-            counts = ", ".join([*named[:SHOWN], *more])
+            counts = few(named, most=SHOWN)
             rows.append(("labels" if self.task == "multilabel" else "classes", counts))
-        rows += [("target", _target_text(name, found)) for name, found in self.targets.items()]
+        for name, found in self.targets.items():
+            values = [f"{k} {found[k]:g}" for k in ("min", "median", "mean", "max") if k in found]
+            alike = found.get("neighbours")
+            last = "" if alike is None else f"; correlation of neighbours {alike:.3f}"
+            rows.append(("target", f"{name}: {', '.join(values)}{last}"))
         if self.edge_homophily is not None:
             parts = (
                 ("edge", self.edge_homophily),
@@ -127,29 +141,17 @@ class GraphCard:
             rows.append(("homophily", shown))
         return [f"{name:<12}{value}" for name, value in rows]
 
-    def _nonzero(self) -> str:
-        density = self.feature_density
-        return "" if density is None else f" ({100 * density:.1f} % nonzero)"
-
-    def _largest(self) -> str:
-        if self.components is None or self.largest_component_share is None:
-            return "not counted; "
-        share = 100 * self.largest_component_share
-        return f"{self.components:,}, the largest with {share:.1f} % of the nodes; "
-
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, ready for JSON; of an undirected graph without a word on arcs."""
         fields = dataclasses.asdict(self)
-        if not self.directed:
-            del fields["directed"], fields["one_way"]
-        if not self.edge_types:
-            del fields["edge_types"]
-        if not self.targets:
-            del fields["targets"]
-        for key in ("components", "largest_component_share", *_OF_FEATURES):
-            if fields[key] is None:
-                del fields[key]
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
+        absent = {key for key in _OF_WHOLE if fields[key] is None}
+        absent |= {key for key in ("edge_types", "targets") if not fields[key]}
+        absent |= set() if self.directed else {"directed", "one_way"}
+        return {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in fields.items()
+            if key not in absent
+        }
 
 
 def describe(dataset: NodeDataset) -> GraphCard:
@@ -166,6 +168,7 @@ def describe(dataset: NodeDataset) -> GraphCard:
     counts = _class_counts(dataset)
     present = [count for count in counts.values() if count]
     edge, node, adjusted = homophily(dataset)
+    empty = None if x is None else (x.crow_indices().diff() if is_sparse(x) else x.any(1)) == 0
     card = GraphCard(
         name=dataset.name,
         task=dataset.task,
@@ -188,7 +191,7 @@ def describe(dataset: NodeDataset) -> GraphCard:
         adjusted_homophily=adjusted,
         feature_density=None if x is None else nonzero_share(x),
         duplicate_rows=None if x is None else _count_duplicates(x),
-        zero_rows=None if x is None else _count_zeros(x),
+        zero_rows=None if empty is None else int(empty.sum()),
         notes=dataset.notes,
         warnings=(),
         fingerprint=dataset.fingerprint(),
@@ -197,7 +200,11 @@ def describe(dataset: NodeDataset) -> GraphCard:
         edge_types=backing.types(),
         targets=_describe_targets(dataset),
     )
-    return dataclasses.replace(card, warnings=tuple(_warnings(card, _repeats_by_chance(dataset))))
+    names = dataset.feature_names
+    of_degrees = bool(names) and all(name in DEGREES for name in names)
+    few = dataset.encoding is not None and dataset.num_features < FEW_COLUMNS
+    # Equal degrees, or equal rows of a table of few columns, say nothing.
+    return dataclasses.replace(card, warnings=tuple(_warnings(card, by_chance=of_degrees or few)))
 
 
 def _components(arcs: Tensor, nodes: int) -> tuple[int, float]:
@@ -208,11 +215,6 @@ def _components(arcs: Tensor, nodes: int) -> tuple[int, float]:
 
     count, component = connected_components(adjacency.tocsr(), directed=False)
     return int(count), float(np.bincount(component).max() / nodes)
-
-
-def _count_zeros(x: Tensor) -> int:
-    stored = x.crow_indices().diff() if is_sparse(x) else x.any(1)
-    return int(stored.logical_not().sum())
 
 
 def homophily(dataset: NodeDataset) -> tuple[float | None, float | None, float | None]:
@@ -265,46 +267,15 @@ def _describe_targets(dataset: NodeDataset) -> dict[str, dict[str, float | None]
     return found
 
 
-def _target_text(name: str, found: dict[str, float | None]) -> str:
-    """A number to predict, in one line."""
-    alike = found.get("neighbours")
-    values = [f"{key} {found[key]:g}" for key in ("min", "median", "mean", "max") if key in found]
-    last = "" if alike is None else f"; correlation of neighbours {alike:.3f}"
-    return f"{name}: {', '.join(values)}{last}"
-
-
-def _repeats_by_chance(dataset: NodeDataset) -> bool:
-    """Whether equal features say nothing: degrees, or a table of few columns."""
-    names = dataset.feature_names
-    made = bool(names) and all(name in DEGREES for name in names)
-    return made or (dataset.encoding is not None and dataset.num_features < FEW_COLUMNS)
-
-
 def _count_duplicates(x: Tensor) -> int:  # float32 (nodes, features)
-    """Rows that repeat an earlier one, bit by bit.
-
-    Rows are compared by a hash, the sum of their bits times a random factor of the column, modulo
-    2^64; only rows with equal hashes are then compared themselves.
-    """
-    factors = np.random.default_rng(0).integers(2**63, size=(x.shape[1],), dtype=np.uint64)
+    """Rows that repeat an earlier one, bit by bit; compared by a hash of 128 bits."""
     values = csr_to_scipy(x) if is_sparse(x) else x.numpy()
     if isinstance(values, np.ndarray):
-        blocks = np.array_split(values.view(np.uint32), values.size // 2**20 + 1)
-        total = np.concatenate([rows.astype(np.uint64) @ factors for rows in blocks])
+        rows = (row.tobytes() for row in values)
     else:
-        bits = values.data.view(np.uint32).astype(np.uint64)
-        total = sp.csr_array((bits, values.indices, values.indptr), shape=values.shape) @ factors
-    _, group, size = np.unique(total, return_inverse=True, return_counts=True)
-    suspects = values[np.flatnonzero(size[group] > 1)]
-    return suspects.shape[0] - len(set(_row_bytes(suspects)))
-
-
-def _row_bytes(rows: np.ndarray | sp.csr_array) -> Iterator[bytes]:
-    """Each row as bytes; that of a sparse matrix as its columns and their values."""
-    if isinstance(rows, np.ndarray):
-        return (row.tobytes() for row in rows)
-    ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
-    return (rows.indices[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in ends)
+        ends = zip(values.indptr[:-1], values.indptr[1:], strict=True)
+        rows = (values.indices[a:b].tobytes() + values.data[a:b].tobytes() for a, b in ends)
+    return len(x) - len({hashlib.blake2b(row, digest_size=16).digest() for row in rows})
 
 
 def _class_counts(dataset: NodeDataset) -> dict[str, int]:
@@ -318,7 +289,7 @@ def _class_counts(dataset: NodeDataset) -> dict[str, int]:
     return dict(zip(dataset.classes, counts, strict=True))
 
 
-def _warnings(card: GraphCard, by_chance: bool) -> list[str]:
+def _warnings(card: GraphCard, *, by_chance: bool) -> list[str]:
     found = []
     if card.edges == 0:
         found.append("There are no edges: a graph filter has nothing to work on.")
@@ -330,16 +301,26 @@ def _warnings(card: GraphCard, by_chance: bool) -> list[str]:
     if card.labelled_share == 0:
         found.append(UNLABELLED_GRAPH)
     elif card.task == "classification":
-        found += _class_warnings(card)
-    if by_chance:
-        return found
-    if card.zero_rows:
+        present = [name for name, count in card.class_counts.items() if count]
+        if len(present) == 1:
+            found.append(f"All labelled nodes are of one class, {present[0]!r}.")
+        if card.imbalance is not None and card.imbalance >= IMBALANCED:
+            found.append(
+                f"The largest class is {card.imbalance:.0f} times the smallest: look at macro-F1, "
+                "not only at accuracy."
+            )
+        small = [name for name, count in card.class_counts.items() if count < SMALL_CLASS]
+        if small:
+            found.append(
+                f"Classes with fewer than {SMALL_CLASS} labelled nodes: {', '.join(small)}."
+            )
+    if card.zero_rows and not by_chance:
         found.append(f"Nodes whose features are all zero: {card.zero_rows}.")
-    if card.duplicate_rows is not None and card.duplicate_rows > card.nodes // 10:
+    if (card.duplicate_rows or 0) > card.nodes // 10 and not by_chance:
+        share = 100 * (card.duplicate_rows or 0) / card.nodes
         found.append(
-            f"Nodes whose features repeat those of another: {card.duplicate_rows} "
-            f"({100 * card.duplicate_rows / card.nodes:.0f} %); copies across splits flatter the "
-            "score."
+            f"Nodes whose features repeat those of another: {card.duplicate_rows} ({share:.0f} %); "
+            "copies across splits flatter the score."
         )
     return found
 
@@ -350,19 +331,3 @@ def untested(dataset: NodeDataset) -> tuple[str, ...]:
         return make_split(dataset).test_notes
     except DataError:  # there is nothing to split: training will say why
         return ()
-
-
-def _class_warnings(card: GraphCard) -> list[str]:
-    found = []
-    present = {name: count for name, count in card.class_counts.items() if count}
-    if len(present) == 1:
-        found.append(f"All labelled nodes are of one class, {next(iter(present))!r}.")
-    if card.imbalance is not None and card.imbalance >= IMBALANCED:
-        found.append(
-            f"The largest class is {card.imbalance:.0f} times the smallest: look at macro-F1, "
-            "not only at accuracy."
-        )
-    small = [name for name, count in card.class_counts.items() if count < SMALL_CLASS]
-    if small:
-        found.append(f"Classes with fewer than {SMALL_CLASS} labelled nodes: {', '.join(small)}.")
-    return found

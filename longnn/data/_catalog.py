@@ -32,7 +32,7 @@ class NamedDataset:
         nodes, edges, features, classes: its size; edges are undirected, without self loops.
         folder: of the raw files, relative to the data folder.
         files: the raw files, relative to ``folder``.
-        reader: the format of the files, of :data:`longnn.data._rawreaders.READERS`, or ``"ogb"``.
+        reader: the format of the files, of :data:`longnn.data._rawreaders.READERS`.
         urls: where each of the files is published, or one ZIP archive with all of them; empty if
             exactly this dataset cannot be downloaded.
         split: the default split protocol.
@@ -55,11 +55,6 @@ class NamedDataset:
     row_normalize: bool = True
     note: str = ""
     arcs: bool = False
-
-    @property
-    def downloadable(self) -> bool:
-        """Whether exactly this dataset can be downloaded."""
-        return bool(self.urls)
 
 
 @dataclass(frozen=True)
@@ -87,115 +82,59 @@ _GEOM_GCN = "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn"
 _GEOM_GCN_WIKIPEDIA = f"{_GEOM_GCN}/f1fc0d14b3b019c562737240d06ec83b07d16a8f"
 
 
-def _geom_gcn_files(stem: str) -> tuple[str, ...]:
-    splits = (f"{stem}_split_0.6_0.2_{i}.npz" for i in range(10))
-    return ("out1_node_feature_label.txt", "out1_graph_edges.txt", *splits)
-
-
-def _geom_gcn_urls(stem: str, base: str = f"{_GEOM_GCN}/master") -> tuple[str, ...]:
-    places = (f"new_data/{stem}", f"new_data/{stem}", *["splits"] * 10)
-    files = _geom_gcn_files(stem)
-    return tuple(f"{base}/{place}/{file}" for place, file in zip(places, files, strict=True))
+def _geom_gcn(
+    stem: str, base: str = f"{_GEOM_GCN}/master"
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The files of a dataset, and where each is published."""
+    tables = ("out1_node_feature_label.txt", "out1_graph_edges.txt")
+    splits = tuple(f"{stem}_split_0.6_0.2_{i}.npz" for i in range(10))
+    urls = [f"{base}/new_data/{stem}/{file}" for file in tables]
+    return (*tables, *splits), (*urls, *(f"{base}/splits/{file}" for file in splits))
 
 
 def _planetoid(folder: str, sizes: Sizes, description: str) -> NamedDataset:
-    parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
-    files = tuple(f"ind.{folder.lower()}.{part}" for part in parts)
-    return NamedDataset(
-        folder.lower(),
-        description,
-        *sizes,
-        folder=f"{folder}/raw",
-        files=files,
-        reader="planetoid",
-        urls=tuple(f"{_PLANETOID}/{file}" for file in files),
-    )
+    name, parts = folder.lower(), ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+    files = tuple(f"ind.{name}.{part}" for part in parts)
+    urls = tuple(f"{_PLANETOID}/{file}" for file in files)
+    return NamedDataset(name, description, *sizes, f"{folder}/raw", files, "planetoid", urls)
 
 
 def _shchur(name: str, sizes: Sizes, description: str, *, folder: str, file: str) -> NamedDataset:
-    return NamedDataset(
-        name,
-        description,
-        *sizes,
-        folder=f"{folder}/raw",
-        files=(file,),
-        reader="csr-archive",
-        urls=(f"{_SHCHUR}/{file}",),
-    )
+    raw, urls = f"{folder}/raw", (f"{_SHCHUR}/{file}",)
+    return NamedDataset(name, description, *sizes, raw, (file,), "csr-archive", urls)
 
 
 def _wikipedia(name: str, sizes: Sizes) -> NamedDataset:
+    description = f"Wikipedia pages on {name}s and their links; classes are bins of traffic"
+    raw, files, urls = f"{name}/geom_gcn/raw", *_geom_gcn(name, _GEOM_GCN_WIKIPEDIA)
     return NamedDataset(
-        name,
-        f"Wikipedia pages on {name}s and their links; classes are bins of traffic",
-        *sizes,
-        folder=f"{name}/geom_gcn/raw",
-        files=_geom_gcn_files(name),
-        reader="word-lists",
-        urls=_geom_gcn_urls(name, _GEOM_GCN_WIKIPEDIA),
-        note=DUPLICATES,
-        arcs=True,
+        name, description, *sizes, raw, files, "word-lists", urls, note=DUPLICATES, arcs=True
     )
 
 
 def _webkb(
-    name: str, sizes: Sizes, description: str, *, folder: str = "", note: str = ""
+    name: str,
+    sizes: Sizes,
+    description: str = "web pages of a university and their links, words",
+    *,
+    folder: str = "",
+    note: str = "",
 ) -> NamedDataset:
     school = name.removesuffix("-legacy")
+    raw, files, urls = f"{folder or school}/raw", *_geom_gcn(school)
+    urls = () if folder else urls
     return NamedDataset(
-        name,
-        description,
-        *sizes,
-        folder=f"{folder or school}/raw",
-        files=_geom_gcn_files(school),
-        reader="word-lists",
-        urls=() if folder else _geom_gcn_urls(school),
-        note=note,
-        arcs=True,
+        name, description, *sizes, raw, files, "word-lists", urls, note=note, arcs=True
     )
 
 
 def _heterophilous(name: str, sizes: Sizes, description: str) -> NamedDataset:
     stem = name.replace("-", "_")
+    raw, file, url = f"{stem}/raw", f"{stem}.npz", f"{_PLATONOV}/{stem}.npz"
     return NamedDataset(
-        name,
-        description,
-        *sizes,
-        folder=f"{stem}/raw",
-        files=(f"{stem}.npz",),
-        reader="heterophilous",
-        urls=(f"{_PLATONOV}/{stem}.npz",),
-        split="fixed",
-        row_normalize=False,
+        name, description, *sizes, raw, (file,), "heterophilous", (url,), "fixed", False
     )
 
-
-_ARXIV = NamedDataset(
-    "ogbn-arxiv",
-    "citations among arXiv computer-science papers, word embeddings; needs the package ogb",
-    *(169343, 1157799, 128, 40),
-    folder="ogbn_arxiv",
-    files=(
-        "RELEASE_v1.txt",
-        *(
-            f"raw/{part}.csv.gz"
-            for part in (
-                "edge",
-                "node-feat",
-                "node-label",
-                "node_year",
-                "num-edge-list",
-                "num-node-list",
-            )
-        ),
-        *(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test")),
-    ),
-    reader="ogb",
-    urls=("https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip",),
-    split="fixed",
-    row_normalize=False,
-    arcs=True,
-)
 
 _ENTRIES = (
     _planetoid("Cora", (2708, 5278, 1433, 7), "citations among machine-learning papers, words"),
@@ -221,13 +160,13 @@ _ENTRIES = (
         "actor",
         "actors named together on Wikipedia pages, keywords",
         *(7600, 26659, 932, 5),
-        folder="actor/raw",
-        files=_geom_gcn_files("film"),
-        reader="word-numbers",
-        urls=_geom_gcn_urls("film"),
+        "actor/raw",
+        _geom_gcn("film")[0],
+        "word-numbers",
+        _geom_gcn("film")[1],
         arcs=True,
     ),
-    _webkb("texas", (183, 279, 1703, 5), "web pages of a university and their links, words"),
+    _webkb("texas", (183, 279, 1703, 5)),
     _webkb(
         "cornell",
         (183, 277, 1703, 5),
@@ -240,7 +179,7 @@ _ENTRIES = (
         folder="legacy/cornell",
         note=DEFECTIVE_CORNELL,
     ),
-    _webkb("wisconsin", (251, 450, 1703, 5), "web pages of a university and their links, words"),
+    _webkb("wisconsin", (251, 450, 1703, 5)),
     _heterophilous("minesweeper", (10000, 39402, 7, 2), "synthetic grid: which cell has a mine"),
     _heterophilous(
         "tolokers", (11758, 519000, 10, 2), "crowd workers on shared tasks: who is banned"
@@ -262,7 +201,21 @@ _ENTRIES = (
         folder="Physics",
         file="ms_academic_phy.npz",
     ),
-    _ARXIV,
+    NamedDataset(
+        "ogbn-arxiv",
+        "citations among arXiv computer-science papers, word embeddings",
+        *(169343, 1157799, 128, 40),
+        "ogbn_arxiv",
+        (
+            *(f"raw/{part}.csv.gz" for part in ("edge", "node-feat", "node-label")),
+            *(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test")),
+        ),
+        "arxiv",
+        ("https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip",),
+        "fixed",
+        False,
+        arcs=True,
+    ),
 )
 CATALOG = {entry.name: entry for entry in _ENTRIES}
 BUNDLED = {
@@ -295,11 +248,7 @@ def canonical_name(text: str) -> str:
 
 
 def find_named(name: str) -> NamedDataset:
-    """The named dataset of that name.
-
-    Raises:
-        DataError: for an unknown name, with the nearest ones.
-    """
+    """The named dataset of that name."""
     key = canonical_name(name)
     if key in CATALOG:
         return CATALOG[key]

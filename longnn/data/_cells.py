@@ -55,10 +55,9 @@ def plain_numbers(cells: Any, decimal: str = "") -> tuple[Any, str]:
     >>> plain_numbers(pa.array(["7", "1.234,5"]))[0].to_pylist()
     ['7', '1234.5']
     """
-    known = cells.drop_null()
-    if not _all(known[:_SAMPLE], _UNIT) or not _all(known, _UNIT) or not len(known):
+    if not are_numbers(cells):
         return cells, ""
-    units = pc.unique(pc.replace_substring_regex(known, _UNIT, r"\2\5"))
+    units = pc.unique(pc.replace_substring_regex(cells.drop_null(), _UNIT, r"\2\5"))
     if len(units) != 1:
         return cells, ""
     bare = pc.replace_substring_regex(cells, _UNIT, r"\1\3")
@@ -75,8 +74,8 @@ def plain_numbers(cells: Any, decimal: str = "") -> tuple[Any, str]:
     return (bare, changed[0].as_py()) if len(changed) else (cells, "")
 
 
-def are_ambiguous(cells: Any) -> bool:
-    """Whether all cells are numbers with units or separators, which do not agree."""
+def are_numbers(cells: Any) -> bool:
+    """Whether all cells are numbers, perhaps with units or separators, which may not agree."""
     known = cells.drop_null()
     return len(known) > 0 and _all(known[:_SAMPLE], _UNIT) and _all(known, _UNIT)
 

@@ -6,6 +6,7 @@ numbers and words: it can be stored as data and applied to another table. ``pars
 label.
 """
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -54,13 +55,8 @@ class Number:
         with np.errstate(over="ignore"):
             large = np.isinf(values.astype(np.float32)).reshape(len(values), -1).any(axis=1)
         if large.any():
-            row = int(large.argmax())
-            raise table.error(
-                f"Expected a number that fits float32 (got {values[row]}); rescale the column.",
-                row,
-                column,
-                value=values[row],
-            )
+            row, remedy = int(large.argmax()), "; rescale the column."
+            raise table.wrong("a number that fits float32", row, column, remedy)
         return values
 
     @classmethod
@@ -99,17 +95,10 @@ class Boolean:
             return table.values(column)
         cells = pc.utf8_lower(table.cells(column))
         values = {"1": "1", "0": "0"} | (_truth(cells) or TRUTH)
-        words = pa.array([*values])
-        place = pc.index_in(cells, value_set=words)
+        place = pc.index_in(cells, value_set=pa.array([*values]))
         bad = pc.index(pc.and_(pc.is_valid(cells), pc.is_null(place)), True).as_py()
         if bad >= 0:
-            value = table.columns[column][bad].as_py()
-            raise table.error(
-                f"Expected true or false, yes or no (got {value!r}). {REMEDY}",
-                bad,
-                column,
-                value=value,
-            )
+            raise table.wrong("true or false, yes or no", bad, column, f". {REMEDY}")
         numbers = np.array([float(value) for value in values.values()])
         codes = place.fill_null(-1).to_numpy(zero_copy_only=False)
         return np.append(numbers, np.nan)[codes]
@@ -146,21 +135,23 @@ class Date:
 
     @staticmethod
     def parse(table: Table, column: str) -> np.ndarray:  # (nodes,)
-        """Days since 1970, NaN for a gap."""
-        moments = as_dates(table, column)
-        if moments is None:
+        """Days since 1970 (UTC where an offset is given), NaN for a gap."""
+        array = table.columns[column]
+        if pa.types.is_string(array.type):
             cells = table.cells(column)
-            row, value = next(
-                (i, v) for i, v in enumerate(cells.to_pylist()) if v and not _is_date(v)
-            )
-            raise table.error(
-                "Expected a date such as 2024-05-31, 31.05.2024 or 2024-05-31 12:30 "
-                f"(got {value!r}). {REMEDY}",
-                row,
-                column,
-                value=value,
-            )
-        return moments
+            moments = _as_moments(cells)
+            if moments is None:
+                texts = enumerate(cells.to_pylist())
+                row = next(i for i, v in texts if v and _as_moments(pa.array([v])) is None)
+                date = "a date such as 2024-05-31, 31.05.2024 or 2024-05-31 12:30"
+                raise table.wrong(date, row, column, f". {REMEDY}")
+        else:
+            zone = getattr(array.type, "tz", None)
+            moments = pc.cast(array, pa.timestamp("us", zone), safe=False)
+        micros = pc.cast(moments, pa.int64())
+        days = micros.fill_null(0).to_numpy(zero_copy_only=False) / _DAY
+        days[pc.is_null(micros).to_numpy(zero_copy_only=False)] = np.nan
+        return days
 
     @classmethod
     def fit(cls, column: str, days: np.ndarray) -> "Date":
@@ -203,41 +194,14 @@ class LeftOut:
         return self.reason
 
 
-def as_dates(table: Table, column: str) -> np.ndarray | None:  # (nodes,)
-    """Days since 1970 (UTC where an offset is given), NaN for a gap; None if a cell is no date."""
-    array = table.columns[column]
-    if pa.types.is_string(array.type):
-        array = _with_dashes(table.cells(column))
-        for zone in (None, "UTC"):
-            try:
-                moments = pc.cast(array, pa.timestamp("us", zone))
-                break
-            except pa.ArrowInvalid:
-                continue
-        else:
-            return None
-    else:
-        moments = pc.cast(array, pa.timestamp("us", getattr(array.type, "tz", None)), safe=False)
-    micros = pc.cast(moments, pa.int64())
-    days = micros.fill_null(0).to_numpy(zero_copy_only=False) / _DAY
-    days[pc.is_null(micros).to_numpy(zero_copy_only=False)] = np.nan
-    return days
-
-
-def _with_dashes(cells: Any) -> Any:
-    """Dates with dots as ISO writes them: 1.5.2024 becomes 2024-05-01."""
+def _as_moments(cells: Any) -> Any | None:
+    """Texts as timestamps; None if one is no date. 1.5.2024 is read as 2024-05-01."""
     dashed = pc.replace_substring_regex(cells, _DOTTED, r"\3-0\2-0\1")
-    return pc.replace_substring_regex(dashed, r"^(\d{4})-0?(\d\d)-0?(\d\d)", r"\1-\2-\3")
-
-
-def _is_date(text: str) -> bool:
+    dashed = pc.replace_substring_regex(dashed, r"^(\d{4})-0?(\d\d)-0?(\d\d)", r"\1-\2-\3")
     for zone in (None, "UTC"):
-        try:
-            pc.cast(_with_dashes(pa.scalar(text)), pa.timestamp("us", zone))
-        except pa.ArrowInvalid:
-            continue
-        return True
-    return False
+        with contextlib.suppress(pa.ArrowInvalid):
+            return pc.cast(dashed, pa.timestamp("us", zone))
+    return None
 
 
 def _fill(values: np.ndarray) -> tuple[tuple[float, ...], int]:
@@ -400,9 +364,6 @@ def guess_kind(
 ) -> tuple[Any, Any]:
     """The kind of a column and its cells, parsed by that kind; or why it is left out, and None.
 
-    Raises:
-        DataError: naming the first cell that is no number or date where most are.
-
     >>> table = Table({"flag": pa.array(["yes", "no", ""]), "day": pa.array(["2024-05-31"] * 3)})
     >>> guess_kind(table, "flag")[0].kind, guess_kind(table, "day")[0].kind
     ('boolean', 'date')
@@ -418,7 +379,8 @@ def guess_kind(
         chosen: Any = Text if text else Category
         return chosen, chosen.parse(table, column)
     if not pa.types.is_string(array.type):
-        kind = _kind_of_type(array.type)
+        is_date = pa.types.is_date(array.type) or pa.types.is_timestamp(array.type)
+        kind: Any = Boolean if pa.types.is_boolean(array.type) else Date if is_date else Number
         return kind, kind.parse(table, column)
     values = table.parsed(column)
     if values is None:
@@ -429,13 +391,6 @@ def guess_kind(
     if truth_words({*words} - {*table.missing, "", None}) and _truth(table.cells(column)):
         return Boolean, Boolean.parse(table, column)
     return Number, Number.checked(table, column, values)
-
-
-def _kind_of_type(kind: pa.DataType) -> Any:
-    if pa.types.is_boolean(kind):
-        return Boolean
-    is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
-    return Date if is_date else Number
 
 
 def _kind_of_words(table: Table, column: str) -> tuple[Any, Any]:

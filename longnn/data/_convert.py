@@ -6,8 +6,7 @@ type; a note reports each change. Knows nothing of where the graph came from.
 
 import copy
 import dataclasses
-import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -77,17 +76,18 @@ def from_data(
     data = as_tensors(data)
     x = _features(data.get("x"))
     nodes = len(x)
-    listed = _edge_tensors(data, nodes)
+    listed = edge_tensors(data, nodes)
     edges = merge_edges(*listed, directed=check_directed(directed), self_loops=self_loops)
     index, weight, changes = edges.ends, edges.weight, list(edges.notes)
     relations: tuple[Relation, ...] = ()
     if data.get("edge_type") is not None:
         kind = check_types(data.get("edge_type"), listed[0].shape[1])
-        clean = functools.partial(_clean, directed=edges.directed, self_loops=self_loops)
-        relations, told = split_types(*listed, kind, edge_types, clean)
+        relations, told = split_types(
+            *listed, kind, edge_types, directed=edges.directed, self_loops=self_loops
+        )
         changes += told
     answers = read_answers(data, task, classes, nodes)
-    changes += [*answers.notes, *_isolated_note(index, nodes)]
+    changes += [*answers.notes, *isolated_note(nodes - len(torch.unique(index)))]
     tensors = GraphTensors(x=x, edge_index=index, y=answers.y, **answers.masks)
     if weight is not None:
         tensors.edge_weight = weight
@@ -109,14 +109,6 @@ def from_data(
     )
 
 
-def _clean(
-    index: Tensor, weight: Tensor | None, *, directed: bool, self_loops: bool
-) -> tuple[Tensor, Tensor | None]:
-    """The edges of one type as those of the whole graph are made."""
-    edges = merge_edges(index, weight, directed=directed, self_loops=self_loops)
-    return edges.ends, edges.weight
-
-
 def undirected(dataset: NodeDataset) -> NodeDataset:
     """The same graph with every edge in both directions, as if it had been loaded so."""
     edges = merge_edges(dataset.data.edge_index, dataset.data.get("edge_weight"), self_loops=True)
@@ -124,18 +116,13 @@ def undirected(dataset: NodeDataset) -> NodeDataset:
     data.edge_index = edges.ends
     if edges.weight is not None:
         data.edge_weight = edges.weight
-    clean = functools.partial(_clean, directed=False, self_loops=True)
     relations = tuple(
-        Relation(r.name, *clean(r.edge_index, r.edge_weight)) for r in dataset.relations
+        Relation(r.name, *merge_edges(r.edge_index, r.edge_weight, self_loops=True)[:2])
+        for r in dataset.relations
     )
     return dataclasses.replace(
         dataset, data=data, directed=False, one_way=edges.one_way, relations=relations
     )
-
-
-def _isolated_note(index: Tensor, nodes: int) -> list[str]:
-    linked = torch.zeros(nodes, dtype=torch.bool).index_fill_(0, index.reshape(-1), True)
-    return isolated_note(nodes - int(linked.sum()))
 
 
 def _features(x: object) -> Tensor:
@@ -150,52 +137,59 @@ def _features(x: object) -> Tensor:
     return x[:, None] if x.dim() == 1 else x
 
 
-def _edge_tensors(data: GraphTensors, nodes: int) -> tuple[Tensor, Tensor | None]:
-    index = data.get("edge_index")
-    if not isinstance(index, Tensor) or index.dim() != 2 or index.shape[0] != 2:
-        shape = tuple(index.shape) if isinstance(index, Tensor) else type(index).__name__
-        raise DataError(f"Expected `edge_index` of shape (2, arcs) (got {shape}).")
-    index = node_numbers(index)
+def edge_tensors(
+    data: GraphTensors, nodes: int, error: Callable[[str], DataError] = DataError
+) -> tuple[Tensor, Tensor | None]:
+    """The listed edges of a graph, (2, edges), and their weights, (edges,), checked.
+
+    Args:
+        data: ``edge_index``; ``edge_weight``, else an ``edge_attr`` with one value per edge.
+        nodes: their number.
+        error: makes an error of a sentence, where the place of the data is known.
+    """
+    index = node_numbers(data.get("edge_index"), error)
     outside = ((index < 0) | (index >= nodes)).any(dim=0).nonzero()
     if len(outside):
         arc = int(outside[0])
-        raise DataError(
+        raise error(
             f"Expected edges between nodes 0..{nodes - 1} (got {index[:, arc].tolist()} "
             f"as edge {arc})."
         )
-    weight = edge_weights(data)
+    try:
+        weight = edge_weight_of(data)
+    except ValueError as wrong:
+        raise error(f"{wrong}.") from wrong
     if weight is None:
         return index, None
     if not isinstance(weight, Tensor) or weight.layout is not torch.strided:
-        raise DataError(f"Expected `edge_weight` as a dense tensor (got {form(weight)}).")
+        raise error(f"Expected `edge_weight` as a dense tensor (got {form(weight)}).")
     weight = plain_tensor(weight, "edge_weight").reshape(-1)
     if len(weight) != index.shape[1]:
-        raise DataError(f"Expected {index.shape[1]} edge weights (got {len(weight)}).")
+        raise error(f"Expected {index.shape[1]} edge weights (got {len(weight)}).")
+    if not bool((torch.isfinite(weight) & (weight >= 0)).all()):
+        raise error("Expected `edge_weight` finite and >= 0; drop or shift such edges.")
     return index, weight
 
 
-def node_numbers(index: Tensor) -> Tensor:  # (2, arcs) -> (2, arcs) int64
+def node_numbers(
+    index: object, error: Callable[[str], DataError] = DataError
+) -> Tensor:  # (2, edges) -> (2, edges) int64
     """The ends of edges as whole numbers; one that is none is an error, not cut off.
 
     >>> node_numbers(torch.tensor([[0.0], [1.5]]))
     Traceback (most recent call last):
     longnn.data._errors.DataError: Expected whole numbers in `edge_index` (got 1.5 as edge 0).
     """
+    if not isinstance(index, Tensor) or index.dim() != 2 or index.shape[0] != 2:
+        shape = tuple(index.shape) if isinstance(index, Tensor) else type(index).__name__
+        raise error(f"Expected `edge_index` of shape (2, arcs) (got {shape}).")
     index = plain_tensor(index, "edge_index").to_dense()
     if index.is_floating_point():
         wrong = (~((index == index.round()) & (index.abs() < 2**53))).nonzero()
         if len(wrong):
             end, arc = wrong[0].tolist()
-            raise DataError(
+            raise error(
                 f"Expected whole numbers in `edge_index` (got {float(index[end, arc]):g} as edge "
                 f"{arc})."
             )
     return index.long()
-
-
-def edge_weights(data: GraphTensors) -> Tensor | None:
-    """``edge_weight``, else an ``edge_attr`` with one value per edge, else None."""
-    try:
-        return edge_weight_of(data)
-    except ValueError as error:
-        raise DataError(f"{error}.") from error

@@ -8,7 +8,7 @@ import copy
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -249,10 +249,10 @@ def known_labels(y: Tensor, task: Task) -> Tensor:
 
 
 def _check_edges(data: GraphTensors, nodes: int, *, both_ways: bool) -> None:
-    index, weight = data.get("edge_index"), data.get("edge_weight")
-    if not isinstance(index, Tensor) or index.dtype != torch.int64 or index.dim() != 2:
-        raise DataError(f"Expected `edge_index` to be int64 (2, arcs) (got {_form(index)}).")
-    if index.shape[0] != 2:
+    index: Any = data.get("edge_index")
+    weight = data.get("edge_weight")
+    is_int = isinstance(index, Tensor) and index.dtype == torch.int64
+    if not is_int or index.dim() != 2 or len(index) != 2:
         raise DataError(f"Expected `edge_index` to be int64 (2, arcs) (got {_form(index)}).")
     if index.numel() and (int(index.min()) < 0 or int(index.max()) >= nodes):
         raise DataError(
@@ -297,49 +297,40 @@ def _transpose(values: np.ndarray, col: np.ndarray, start: np.ndarray) -> sp.csr
 
 
 def _check_labels(dataset: NodeDataset) -> None:
-    y, task, nodes = dataset.data.get("y"), dataset.task, dataset.num_nodes
+    y: Any = dataset.data.get("y")
+    task, nodes, names = dataset.task, dataset.num_nodes, len(dataset.classes)
     if task not in TASKS:
         raise DataError(f"Expected `task` to be one of {', '.join(TASKS)} (got {task!r}).")
     kind = torch.int64 if task == "classification" else torch.float32
-    if not isinstance(y, Tensor) or y.dtype != kind or not _fits_task(y, dataset):
-        shape = {
-            "classification": f"({nodes},)",
-            "regression": f"({nodes},) or ({nodes}, targets)",
-            "multilabel": f"({nodes}, {len(dataset.classes)})",
-        }[task]
+    size = tuple(y.shape) if isinstance(y, Tensor) and y.dtype == kind else ()
+    shape, fits = {
+        "classification": (f"({nodes},)", size == (nodes,)),
+        "regression": (
+            f"({nodes},) or ({nodes}, targets)",
+            size == (nodes,) or (len(size) == 2 and size[0] == nodes and size[1] > 0),
+        ),
+        "multilabel": (f"({nodes}, {names})", size == (nodes, names) and names > 0),
+    }[task]
+    if not fits:
         raise DataError(f"Expected `y` to be {kind} {shape} for {task} (got {_form(y)}).")
-    if task == "regression" and dataset.classes:
+    if task == "regression" and names:
         raise DataError("Expected no `classes` for regression.")
     if dataset.targets and (task != "regression" or len(dataset.targets) != dataset.outputs):
         raise DataError(
             f"Expected `targets` to name the {dataset.outputs} columns of `y` for regression "
             f"(got {len(dataset.targets)} for {task})."
         )
-    limit, wrong = _label_limits(y, dataset)
+    if task == "classification":
+        limit, wrong = f"-1 or 0..{names - 1}", (y < UNLABELLED) | (y >= names)
+    elif task == "multilabel":
+        limit, wrong = "0, 1 or NaN", ~((y == 0) | (y == 1) | torch.isnan(y))
+    else:
+        limit, wrong = "finite", torch.isinf(y)
     bad = wrong.nonzero()
     if len(bad):
         place = tuple(bad[0].tolist())
         value = y[place].item()
         raise DataError(f"Expected labels {limit} (got {value}).", row=place[0] + 1, value=value)
-
-
-def _fits_task(y: Tensor, dataset: NodeDataset) -> bool:
-    if dataset.task == "multilabel":
-        return y.shape == (dataset.num_nodes, len(dataset.classes)) and len(dataset.classes) > 0
-    one = y.shape == (dataset.num_nodes,)
-    if dataset.task == "classification":
-        return one
-    return one or (y.dim() == 2 and len(y) == dataset.num_nodes and y.shape[1] > 0)
-
-
-def _label_limits(y: Tensor, dataset: NodeDataset) -> tuple[str, Tensor]:
-    """What labels may be, in words, and which are not."""
-    if dataset.task == "regression":
-        return "finite", torch.isinf(y)
-    if dataset.task == "multilabel":
-        return "0, 1 or NaN", ~((y == 0) | (y == 1) | torch.isnan(y))
-    classes = len(dataset.classes)
-    return f"-1 or 0..{classes - 1}", (y < UNLABELLED) | (y >= classes)
 
 
 def _check_masks(data: GraphTensors, nodes: int) -> None:

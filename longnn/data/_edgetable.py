@@ -6,17 +6,14 @@ In memory a table is one batch. Knows nothing of features, labels or of what bec
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import torch
-from torch import Tensor
 
 from longnn.data._errors import DataError, counted, have
-from longnn.data._options import TableOptions, UnknownIds
+from longnn.data._options import TableOptions
 from longnn.data._relations import MAX_TYPES
 from longnn.data._tables import Table, plain_ids
 from longnn.data._text import INDEX
@@ -29,18 +26,8 @@ TYPE_NAMES = ("edge_type",)
 ROWS = 2**23
 
 
-@dataclass(frozen=True, eq=False)
-class Edges:
-    """What a table or arrays say of edges, row by row."""
-
-    index: Tensor  # (2, rows)
-    weight: Tensor | None = None  # (rows,)
-    kind: Tensor | None = None  # (rows,) int64, a place in `types`
-    types: tuple[str, ...] = ()
-
-
 class Batch(NamedTuple):
-    """Some edges; an end is the number of a node."""
+    """Some edges, or all; an end is the number of a node, and a kind the place of a type."""
 
     source: np.ndarray  # int64 (edges,)
     target: np.ndarray  # int64 (edges,)
@@ -88,17 +75,14 @@ class EdgeTable:
     Args:
         table: one edge per row.
         options: with the columns that the user named.
-
-    Raises:
-        DataError: for a column that is named and missing, or named twice.
     """
 
     def __init__(self, table: Table, options: TableOptions) -> None:
         self.table = table = options.meaning(table)
-        self._drops_empty, self._empty = options.empty_ends == "drop", 0
-        self._counts = options.repeats == "count"
+        self.options, self._empty = options, 0
         kind = table.find(options.type_column, TYPE_NAMES, "type")
-        source, target, weight = edge_columns(table, options.ends, kind)
+        named = options.source_column, options.target_column, options.weight_column
+        source, target, weight = edge_columns(table, named, kind)
         self.ends, self.weight, self.kind = (source, target), weight, kind
         self.notes = list(table.notes)
         unused = [n for n in table.names if n not in (source, target, self.weight, self.kind)]
@@ -143,7 +127,6 @@ class EdgeTable:
         ids: Ids,
         *,
         source: str,
-        unknown_ids: UnknownIds = "error",
         types: Sequence[str] = (),
         on_share: Callable[[float], None] | None = None,
     ) -> Iterator[Batch]:
@@ -152,11 +135,11 @@ class EdgeTable:
         Args:
             ids: of the nodes.
             source: what errors call the nodes.
-            unknown_ids: ``"drop"`` edges with an end that is no node; else they are an error.
             types: those of :meth:`types`.
             on_share: called with the share of the table that was read.
         """
         columns = [name for name in (*self.ends, self.weight, self.kind) if name is not None]
+        drops_unknown = self.options.unknown_ids == "drop"
         dropped, rows, flaws, self._empty = 0, 0, _Flaws(), 0
         first: list[tuple[int, Any] | None] = [None, None]  # row and id of an unknown end
         for piece in self.table.batches(columns, ROWS):
@@ -179,14 +162,14 @@ class EdgeTable:
                 kind = place.to_numpy(zero_copy_only=False).astype(np.int64)[keep]
             if on_share is not None:
                 on_share(rows / max(len(self.table), 1))
-            if not flaws and (not dropped or unknown_ids == "drop"):
+            if not flaws and (not dropped or drops_unknown):
                 weight = None if weight is None else weight[keep]
                 yield Batch(index[0, keep], index[1, keep], weight, kind)
         self._check_empty(flaws)
-        if dropped and (unknown_ids != "drop" or dropped == rows):
+        if dropped and (not drops_unknown or dropped == rows):
             k = 0 if first[0] is not None else 1
             row, value = first[k]  # type: ignore[misc]
-            text = _unknown_text(value, dropped, rows, source, _near(value, ids.values))
+            text = _unknown_text(value, dropped, rows, source, ids.values)
             raise self.table.error(text, row, self.ends[k], value=value)
         flaws.check()
         self.notes += self.table.reading_notes
@@ -201,7 +184,7 @@ class EdgeTable:
         ends = [piece.ids(column) for column in self.ends]
         self._empty += pc.sum(pc.or_(*(pc.is_null(cells) for cells in ends))).as_py() or 0
         for k, (column, cells) in enumerate(zip(self.ends, ends, strict=True)):
-            if not self._drops_empty:
+            if self.options.empty_ends != "drop":
                 flaws.gap(piece, column, cells, "the id of a node", k)
         return ends
 
@@ -216,17 +199,17 @@ class EdgeTable:
 
     def _weights(self, piece: Table, flaws: "_Flaws") -> np.ndarray | None:
         if self.weight is None:
-            return np.ones(len(piece)) if self._counts else None
+            return np.ones(len(piece)) if self.options.repeats == "count" else None
         try:
             values = piece.numbers(self.weight)
         except DataError as error:
-            flaws.add(_WEIGHT, error)
+            flaws.setdefault(_WEIGHT, error)
             return np.ones(len(piece))
         if (values < 0).any():
             row = int((values < 0).argmax())
             value = float(values[row])
             message = f"Expected a weight >= 0 (got {value:g})."
-            flaws.add(_WEIGHT, piece.error(message, row, self.weight, value=value))
+            flaws.setdefault(_WEIGHT, piece.error(message, row, self.weight, value=value))
         return values
 
 
@@ -237,20 +220,16 @@ _WEIGHT = 2
 class _Flaws(dict[int, DataError]):
     """The first flaw of each kind: which is raised does not depend on how much is read at once."""
 
-    def add(self, order: int, error: DataError) -> None:
-        self.setdefault(order, error)
-
     def gap(self, piece: Table, column: str, cells: Any, what: str, order: int) -> None:
         """An empty cell is a flaw."""
         if cells.null_count and order not in self:
             row = pc.index(pc.is_null(cells), True).as_py()
-            self.add(order, piece.error(f"Expected {what} (got an empty cell).", row, column))
+            self[order] = piece.wrong(what, row, column)
 
-    def check(self, before: int = 9) -> None:
+    def check(self) -> None:
         """Raise the first in order, if there is one."""
-        orders = [order for order in self if order < before]
-        if orders:
-            raise self[min(orders)]
+        if self:
+            raise self[min(self)]
 
 
 def _joined(arrays: Sequence[Any]) -> Any:
@@ -260,36 +239,26 @@ def _joined(arrays: Sequence[Any]) -> Any:
     return pa.concat_arrays(arrays)
 
 
-def added_note(number: int, edges: str) -> str:
-    """What ``unknown_ids="add"`` has done."""
-    return f"Nodes that only {edges} names were added, with gaps in all columns: {number:,}."
-
-
 def with_unknown(nodes: Table, key: str, edges: EdgeTable) -> Table:
     """The node table and a row of gaps for each node that only the edges name."""
     named = edges.ids()
     new = named.filter(pa.array(Ids(nodes.ids(key)).find(named) < 0))
-    return nodes.with_rows(key, new, added_note(len(new), edges.table.name)) if len(new) else nodes
+    only = f"Nodes that only {edges.table.name} names were added, with gaps in all columns"
+    return nodes.with_rows(key, new, f"{only}: {len(new):,}.") if len(new) else nodes
 
 
-def _near(value: str, ids: Any) -> str:
-    """An id that is the same number, written in another way; empty if there is none."""
-    texts = ids.cast(pa.string())
-    same = texts.filter(pc.equal(plain_ids(texts), plain_ids(pa.array([value]))[0]))
-    return same[0].as_py() if len(same) else ""
-
-
-def _unknown_text(value: str, count: int, rows: int, source: str, near: str) -> str:
+def _unknown_text(value: str, count: int, rows: int, source: str, ids: Any) -> str:
     """What is wrong with an edge whose end is no node, and what can be done."""
     expected = f"Expected the id of a node in {source} (got {value!r});"
-    if near:
-        return f"{expected} it has {near!r}. If these are one number, use ids=numbers."
+    texts = ids.cast(pa.string())
+    same = texts.filter(pc.equal(plain_ids(texts), plain_ids(pa.array([value]))[0]))
+    if len(same):
+        return f"{expected} it has {same[0].as_py()!r}. If these are one number, use ids=numbers."
     if count == rows:
         return f"{expected} no edge has two known ends. Name the column of the ids with id_column."
-    have = "has" if count == 1 else "have"
     return (
-        f"{expected} {count:,} of {rows:,} edges {have} such an end. Leave these edges out with "
-        "unknown_ids=drop, or add the nodes with unknown_ids=add."
+        f"{expected} {count:,} of {rows:,} edges {have(count)} such an end. Leave these edges out "
+        "with unknown_ids=drop, or add the nodes with unknown_ids=add."
     )
 
 
@@ -332,17 +301,6 @@ def edge_columns(
             column=kind,
         )
     return source, target, weight
-
-
-def read_edges(edges: EdgeTable, ids: Ids, options: TableOptions, source: str) -> Edges:
-    """All edges of a table in memory."""
-    types = edges.types()
-    batches = [*edges.numbered(ids, source=source, unknown_ids=options.unknown_ids, types=types)]
-    (batch,) = batches
-    tensors = [None if array is None else torch.from_numpy(array) for array in batch]
-    assert tensors[0] is not None
-    assert tensors[1] is not None
-    return Edges(torch.stack([tensors[0], tensors[1]]), tensors[2], tensors[3], types)
 
 
 def whole_numbers(ids: Any) -> Any | None:

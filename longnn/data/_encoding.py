@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from longnn.data._columns import Boolean, Category, Date, LeftOut, Number, Text, guess_kind
-from longnn.data._errors import DataError
+from longnn.data._errors import DataError, few
 from longnn.data._hints import Hints
 from longnn.data._tables import Table
 from longnn.matrices import SPARSE_SHARE, csr_from_scipy
@@ -74,9 +74,6 @@ class Encoding:
             category_columns: columns whose values are categories, whatever they look like.
             missing: ``"fill"`` gaps, or treat the first as an ``"error"``.
             hints: what looks at each column.
-
-        Raises:
-            DataError: naming line and column of a cell that does not fit the others.
         """
         named = {"text_columns": text_columns, "category_columns": category_columns}
         names, columns = table.names if names is None else names, list[Column]()
@@ -95,11 +92,7 @@ class Encoding:
         return tuple(name for column in self.columns for name in column.names)
 
     def apply(self, table: Table) -> Tensor:  # (nodes, features)
-        """The features of another table; columns that the encoding does not know are ignored.
-
-        Raises:
-            DataError: naming a column that is missing, or a cell that does not fit its column.
-        """
+        """The features of another table; columns that the encoding does not know are ignored."""
         x = join_blocks(block for _, block in self.blocks(table))
         if x is None:
             raise DataError("Expected an encoding with features (got one that has none)")
@@ -110,7 +103,7 @@ class Encoding:
         used: list[Any] = [column for column in self.columns if column.kind != LeftOut.kind]
         for column in used:
             if column.column not in table.columns:
-                found = ", ".join(table.names[:8]) + (", ..." if len(table.names) > 8 else "")
+                found = few(table.names, most=8)
                 raise DataError(
                     f"Expected the columns the run was trained with (missing column "
                     f"{column.column!r}; {table.name} has {found})"
@@ -122,9 +115,6 @@ class Encoding:
         """Raise unless columns that another encoding was done to have the features of this one.
 
         Both may have learned other medians: they count where gaps were filled with them.
-
-        Raises:
-            DataError: naming a column that became other features.
         """
         there = {column.column: column for column in done.columns}
         for column in self.columns:
@@ -145,16 +135,16 @@ class Encoding:
     def note(self) -> str:
         """One sentence on what was done, empty where all columns are plain numbers."""
         gaps = [c.column for c in self.columns if getattr(c, "gaps", 0)]
-        parts = [f"gaps filled in {_few(gaps)}"] if gaps else []
+        parts = [f"gaps filled in {few(gaps)}"] if gaps else []
         words = {"category": "categories", "date": "dates", "text": "text"}
         for kind, word in words.items():
             found = [c for c in self.columns if c.kind == kind]
             if found:
                 width = sum(len(c.names) for c in found)
-                parts.append(f"{word} made {width} features ({_few([c.column for c in found])})")
+                parts.append(f"{word} made {width} features ({few([c.column for c in found])})")
         lost = [f"{c.column} ({c.reason})" for c in self.columns if isinstance(c, LeftOut)]
         if lost:
-            parts.append(f"left out: {_few(lost, '; ')}")
+            parts.append(f"left out: {few(lost, '; ')}")
         return f"Columns: {'; '.join(parts)}." if parts else ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,11 +153,7 @@ class Encoding:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "Encoding":
-        """From :meth:`to_dict`, perhaps through JSON.
-
-        Raises:
-            DataError: if the fields are not those of an encoding.
-        """
+        """From :meth:`to_dict`, perhaps through JSON."""
         try:
             columns = []
             for entry in fields["columns"]:
@@ -298,18 +284,5 @@ def _refuse_gaps(table: Table, column: str) -> None:
         cells = table.cells(column) if pa.types.is_string(array.type) else array
         mask = pc.is_null(cells, nan_is_null=True).to_numpy(zero_copy_only=False)
     if mask.any():
-        row = int(mask.argmax())
-        value = array[row].as_py()
-        got = "an empty cell" if value in (None, "") else repr(value)
-        raise table.error(
-            f"Expected a value (got {got}). Fill it, use missing='fill', or leave the column out "
-            "with feature_columns.",
-            row,
-            column,
-            value=value,
-        )
-
-
-def _few(names: Sequence[str], separator: str = ", ") -> str:
-    shown = separator.join(names[:5])
-    return shown if len(names) <= 5 else f"{shown}{separator}and {len(names) - 5} more"
+        remedy = "Fill it, use missing='fill', or leave the column out with feature_columns."
+        raise table.wrong("a value", int(mask.argmax()), column, f". {remedy}")

@@ -1,9 +1,12 @@
 """What can be wrong with data, as exceptions that name the place; and numbers in sentences.
 
-One base class, so that a command line can turn each of them into one line. Whether a file ends, and
-whether what it asks for fits into memory, is known before any of it is read or allocated.
+All readers of this package raise them, naming file, line, column and value. One base class, so that
+a command line can turn each of them into one line. Whether a file ends, and whether what it asks
+for fits into memory, is known before any of it is read or allocated.
 """
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from longnn._base import memory
@@ -85,6 +88,23 @@ def require_file(path: Path) -> None:
         raise DataError("Expected a regular file (got a device or a pipe).", path=path)
 
 
+@contextmanager
+def readable(path: Path, what: str, where: str = "") -> Iterator[None]:
+    """Whatever a library raises for a damaged or hostile file, as one error that names the file.
+
+    What that can be changes from one version of a library to the next: nobody can list it.
+    """
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}{where}"
+        raise DataError(
+            f"Expected a readable, complete {what} (got {reason}).", path=path
+        ) from error
+
+
 def require_memory(needed: float, what: str, *, path: str | Path | None = None) -> None:
     """Raise unless so many bytes are free.
 
@@ -108,6 +128,17 @@ def require_memory(needed: float, what: str, *, path: str | Path | None = None) 
             path=path,
             value=needed,
         )
+
+
+def few(items: Sequence[str], separator: str = ", ", most: int = 5) -> str:
+    """Items in a sentence, the first of them where they are many.
+
+    >>> few(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    more = len(items) - most
+    rest = f"{separator.strip(',')}and {more} more" if more > 0 else ""
+    return separator.join(items[:most]) + rest
 
 
 def counted(number: int, noun: str) -> str:

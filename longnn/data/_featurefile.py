@@ -46,7 +46,15 @@ def is_matrix(path: Path | None) -> bool:
 def read_feature_file(nodes: Nodes, path: Path) -> tuple[Tensor, tuple[str, ...]]:
     """The features of a file, perhaps sparse, and their names, or none."""
     if is_matrix(path):
-        return _read_matrix(path, nodes), ()
+        matrix = read_arrays(path, as_features=True)[0].get("x")
+        if matrix is None or matrix.dim() != 2:
+            raise DataError("Expected a matrix (nodes, features), or an array `x`.", path=path)
+        if len(matrix) != nodes.count:
+            raise DataError(
+                f"Expected {nodes.count} rows, one per node in their order (got {len(matrix)}).",
+                path=path,
+            )
+        return matrix, ()
     x, names = _read_long(open_table(Parts.of(path)), nodes)
     nodes.open_features = len(names)
     return x, names
@@ -77,17 +85,6 @@ def joined_names(
     return (*known, *names)
 
 
-def _read_matrix(path: Path, nodes: Nodes) -> Tensor:
-    x = read_arrays(path, as_features=True)[0].get("x")
-    if x is None or x.dim() != 2:
-        raise DataError("Expected a matrix (nodes, features), or an array `x`.", path=path)
-    if len(x) != nodes.count:
-        raise DataError(
-            f"Expected {nodes.count} rows, one per node in their order (got {len(x)}).", path=path
-        )
-    return x
-
-
 def _read_long(table: Table, nodes: Nodes) -> tuple[Tensor, tuple[str, ...]]:
     """The features and their names, sorted; repeated entries are added."""
     key, feature, value = _columns(table)
@@ -95,17 +92,13 @@ def _read_long(table: Table, nodes: Nodes) -> tuple[Tensor, tuple[str, ...]]:
     ids = _texts(table, key)
     rows = known.find(ids)
     if (rows < 0).any():
-        row = int((rows < 0).argmax())
-        got = ids[row].as_py()
-        raise table.error(
-            f"Expected the id of a node of the graph (got {got!r}); add the node or remove the "
-            "line.",
-            row,
-            key,
-            value=got,
-        )
+        row, remedy = int((rows < 0).argmax()), "; add the node or remove the line."
+        raise table.wrong("the id of a node of the graph", row, key, remedy)
     encoded = _texts(table, feature).dictionary_encode()
-    names, rank = _sorted(encoded.dictionary)
+    numbers, texts = whole_numbers(encoded.dictionary), encoded.dictionary.to_pylist()
+    by = texts if numbers is None else numbers.to_pylist()
+    order = sorted(range(len(texts)), key=by.__getitem__)
+    names, rank = tuple(texts[i] for i in order), np.argsort(order).astype(np.int32)
     columns = rank[encoded.indices.to_numpy(zero_copy_only=False)]
     values = np.ones(len(table)) if value is None else table.numbers(value)
     nodes.notes += table.notes
@@ -136,15 +129,5 @@ def _texts(table: Table, column: str) -> Any:
     texts = table.texts(column)
     if texts.null_count:
         row = pc.index(pc.is_null(texts), True).as_py()
-        raise table.error("Expected an id and a feature (got an empty cell).", row, column)
+        raise table.wrong("an id and a feature", row, column)
     return texts
-
-
-def _sorted(distinct: Any) -> tuple[tuple[str, ...], np.ndarray]:
-    """Names in order, whole numbers by value, and the place of each distinct name in it."""
-    numbers, texts = whole_numbers(distinct), distinct.to_pylist()
-    by = texts if numbers is None else numbers.to_pylist()
-    order = sorted(range(len(texts)), key=by.__getitem__)
-    rank = np.empty(len(order), dtype=np.int32)
-    rank[order] = np.arange(len(order))
-    return tuple(texts[i] for i in order), rank

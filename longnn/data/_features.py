@@ -91,7 +91,14 @@ def check_features(x: object, names: Sequence[str]) -> None:
     if names and len(names) != x.shape[1]:
         raise DataError(f"Expected {x.shape[1]} feature names (got {len(names)}).")
     if is_sparse(x):
-        _check_canonical(x)
+        col = x.col_indices()
+        if col.numel() and (int(col.min()) < 0 or int(col.max()) >= x.shape[1]):
+            raise DataError(f"Expected columns of `x` within 0..{x.shape[1] - 1} (got others).")
+        if not is_canonical(x):
+            raise DataError(
+                "Expected sparse features `x` with sorted columns, none twice, and no stored "
+                "zero; see `from_data`."
+            )
     values = x.values() if is_sparse(x) else x
     bad = (~torch.isfinite(values)).nonzero()
     if len(bad):
@@ -106,17 +113,6 @@ def check_features(x: object, names: Sequence[str]) -> None:
             row=row + 1,
             column=names[column] if names else column,
             value=value,
-        )
-
-
-def _check_canonical(x: Tensor) -> None:
-    col = x.col_indices()
-    if col.numel() and (int(col.min()) < 0 or int(col.max()) >= x.shape[1]):
-        raise DataError(f"Expected columns of `x` within 0..{x.shape[1] - 1} (got others).")
-    if not is_canonical(x):
-        raise DataError(
-            "Expected sparse features `x` with sorted columns, none twice, and no stored zero; "
-            "see `from_data`."
         )
 
 

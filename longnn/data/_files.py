@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from longnn.data._arrays import is_called_symmetric
 from longnn.data._assemble import Arrays, assemble
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
@@ -72,8 +71,7 @@ class GraphFiles:
             DataError: where a file is missing, or there is more than one of a kind.
         """
         edges, node_parts = find_files(graph, nodes, options.header)
-        is_matrix_text = edges.path.suffix == ".mtx"
-        if options.directed is True and is_matrix_text and is_called_symmetric(edges.path):
+        if options.directed is True and edges.form.is_symmetric(edges.path):
             raise DataError(
                 "Expected a general matrix for directed=true (got one that is called symmetric); "
                 "use directed=false.",

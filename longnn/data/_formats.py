@@ -5,7 +5,6 @@ more entry of :data:`FORMATS`. Knows nothing of what columns or arrays mean.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,28 +12,16 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from longnn.data._arrays import KEYS, as_arrays, read_matrix, read_npz
-from longnn.data._errors import DataError, MissingFileError, require_file
+from longnn.data._arrays import KEYS, as_arrays, is_called_symmetric, read_matrix, read_npz
+from longnn.data._errors import DataError, MissingFileError, readable, require_file
 from longnn.data._pickles import read_pyg
 from longnn.data._tensors import GraphTensors
-from longnn.data._text import Header, TextStream, table_stem, table_suffix, unreadable
+from longnn.data._text import SEPARATORS, Header, TextStream, kind_of, table_stem, table_suffix
 
-#: What Arrow raises for a damaged file besides its own errors.
-RAISED = (ArithmeticError, LookupError, MemoryError, NotImplementedError, TypeError, ValueError)
 #: How much larger a compressed text is, about, when it is read.
 PACKED = 4
+ROWS = 2**20  # of a column that are read at once
 _LISTED = 5  # files of a folder that an error names
-
-
-@contextmanager
-def _guarded(path: Path) -> Iterator[None]:
-    """What is raised for a damaged file, as one error that names it."""
-    try:
-        yield
-    except DataError:
-        raise
-    except (pa.ArrowException, OSError, *RAISED) as error:
-        raise unreadable(path, error) from error
 
 
 class StoredTable:
@@ -42,9 +29,6 @@ class StoredTable:
 
     Args:
         path: the file.
-
-    Raises:
-        DataError: for a damaged file.
     """
 
     has_header = True
@@ -56,7 +40,7 @@ class StoredTable:
         self.path = path
         if path.stat().st_size == 0:
             raise DataError("Expected rows (got an empty file).", path=path)
-        with _guarded(path):
+        with readable(path, kind_of(path)):
             self.schema, self.rows, self.size = self._look()
         self.names = self.schema.names
 
@@ -66,23 +50,18 @@ class StoredTable:
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column as a whole."""
-        with _guarded(self.path):
-            column = self._column(name)
-            column.validate(full=True)  # of texts, that they are UTF-8: nobody else looks
-            return column
+        chunks = [batch.column(0) for batch in self.batches([name], ROWS)]
+        return pa.chunked_array(chunks or [pa.array([], self.schema.field(name).type)])
 
     def batches(self, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """Some columns, at most so many rows at a time."""
-        with _guarded(self.path):
+        with readable(self.path, kind_of(self.path)):
             for batch in self._batches(names, rows):
-                batch.validate(full=True)
+                batch.validate(full=True)  # of texts, that they are UTF-8: nobody else looks
                 yield batch
 
     def _look(self) -> tuple[pa.Schema, int, float]:
         """Columns, rows, and bytes in memory."""
-        raise NotImplementedError
-
-    def _column(self, name: str) -> pa.ChunkedArray:
         raise NotImplementedError
 
     def _batches(self, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
@@ -100,16 +79,9 @@ class ParquetTable(StoredTable):
         # Equal numbers are stored once, but take 8 bytes each in memory, in lists too.
         return schema, held.num_rows, sum(g.total_byte_size for g in groups) + 8.0 * values
 
-    def _open(self, names: Sequence[str]) -> pq.ParquetFile:
-        texts = [name for name in names if is_long(self.schema.field(name).type)]
-        return pq.ParquetFile(self.path, read_dictionary=texts)
-
-    def _column(self, name: str) -> pa.ChunkedArray:
-        with self._open([name]) as file:
-            return file.read(columns=[name])[name]
-
     def _batches(self, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        with self._open(names) as file:
+        texts = [name for name in names if is_long(self.schema.field(name).type)]
+        with pq.ParquetFile(self.path, read_dictionary=texts) as file:
             yield from file.iter_batches(rows, columns=[*names])
 
 
@@ -121,13 +93,13 @@ class ArrowTable(StoredTable):
             rows = sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
             return file.schema, rows, float(self.path.stat().st_size)
 
-    def _column(self, name: str) -> pa.ChunkedArray:
-        with pa.memory_map(str(self.path)) as source:
-            options = pa.ipc.IpcReadOptions(included_fields=[self.names.index(name)])
-            return pa.ipc.open_file(source, options=options).read_all()[name]
-
     def _batches(self, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        with pa.memory_map(str(self.path)) as source, pa.ipc.open_file(source) as file:
+        fields = [self.names.index(name) for name in names]
+        options = pa.ipc.IpcReadOptions(included_fields=fields)  # others may be compressed
+        with (
+            pa.memory_map(str(self.path)) as source,
+            pa.ipc.open_file(source, options=options) as file,
+        ):
             for number in range(file.num_record_batches):
                 batch = file.get_batch(number).select([*names])
                 for start in range(0, batch.num_rows, rows):
@@ -151,18 +123,20 @@ class Format(NamedTuple):
     Args:
         table: opens a table; a :class:`StoredTable`, or the text of one.
         arrays: reads arrays by name; true reads a matrix as features, not as edges.
+        is_symmetric: whether a file says that its edges have no direction.
     """
 
     table: Callable[[Path, Header], Any] | None = None
     arrays: Callable[[Path, bool], dict[str, object]] | None = None
+    is_symmetric: Callable[[Path], bool] = lambda _: False
 
 
 FORMATS = {
-    **dict.fromkeys((".csv", ".tsv", ".txt", ".dat"), Format(TextStream)),
+    **dict.fromkeys(SEPARATORS, Format(TextStream)),
     ".parquet": Format(ParquetTable),
     **dict.fromkeys((".arrow", ".feather"), Format(ArrowTable)),
     ".npz": Format(arrays=read_npz),
-    ".mtx": Format(arrays=read_matrix),
+    ".mtx": Format(arrays=read_matrix, is_symmetric=is_called_symmetric),
     **dict.fromkeys((".pt", ".pth"), Format(arrays=lambda path, _: read_pyg(path, KEYS))),
 }
 
@@ -174,21 +148,13 @@ def read_arrays(path: Path, *, as_features: bool = False) -> tuple[GraphTensors,
         path: ``.npz`` (a SciPy sparse matrix, or arrays named ``edge_index``, ``edge_weight``,
             ``x``, ``y``, ``train_mask``, ..., or both), ``.mtx``, ``.pt`` or ``.pth``.
         as_features: read a sparse matrix as node features instead of an adjacency.
-
-    Raises:
-        MissingFileError: if there is no such file.
-        DataError: if it is empty, truncated, unsafe or holds something else.
     """
     require_file(path)
     if path.stat().st_size == 0:
         raise DataError("Expected a graph (got an empty file).", path=path)
     read: Any = FORMATS[table_suffix(path)].arrays
-    try:
+    with readable(path, kind_of(path)):
         return as_arrays(read(path, as_features), path)
-    except OSError as error:
-        if isinstance(error, DataError):
-            raise
-        raise unreadable(path, error) from error
 
 
 def is_table(path: Path) -> bool:
@@ -212,11 +178,7 @@ class Parts:
 
     @classmethod
     def of(cls, path: Path, header: Header = "auto") -> "Parts":
-        """A file alone, or the parts in a folder: what Spark, DuckDB or Dask write.
-
-        Raises:
-            DataError: for a folder without parts, or with parts of several kinds.
-        """
+        """A file alone, or the parts in a folder: what Spark, DuckDB or Dask write."""
         if not path.is_dir():
             require_file(path)
             if table_suffix(path) not in FORMATS:
@@ -240,14 +202,14 @@ class Parts:
         return cls(path, files, header)
 
     @property
-    def is_table(self) -> bool:
-        """Whether it is a table, not arrays."""
-        return is_table(self.files[0])
+    def form(self) -> Format:
+        """How each file is read."""
+        return FORMATS[table_suffix(self.files[0])]
 
     @property
-    def bytes(self) -> int:
-        """Of all files."""
-        return sum(file.stat().st_size for file in self.files)
+    def is_table(self) -> bool:
+        """Whether it is a table, not arrays."""
+        return self.form.table is not None
 
     def size(self) -> tuple[int, int]:
         """Rows and columns, roughly: of text, by the length of its first lines."""
@@ -256,7 +218,8 @@ class Parts:
             return sum(part.rows for part in opened), len(opened[0].names)
         head = opened[0].head
         packed = PACKED if self.files[0].suffix.lower() not in FORMATS else 1
-        rows = packed * self.bytes * max(head.count(b"\n"), 1) / len(head)
+        size = sum(file.stat().st_size for file in self.files)
+        rows = packed * size * max(head.count(b"\n"), 1) / len(head)
         return int(rows), len(opened[0].names)
 
     def stamp(self) -> list[list[Any]]:
@@ -265,16 +228,12 @@ class Parts:
         return [[str(file), state.st_size, state.st_mtime_ns] for file, state in states]
 
     def open(self) -> list[Any]:
-        """The tables, in order; each has the columns of the first.
-
-        Raises:
-            DataError: naming the file that cannot be read.
-        """
+        """The tables, in order; each has the columns of the first."""
         opened = []
         for file in self.files:
             require_file(file)
-            with _guarded(file):
-                opened.append(FORMATS[table_suffix(file)].table(file, self.header))  # type: ignore[misc]
+            with readable(file, kind_of(file)):
+                opened.append(self.form.table(file, self.header))  # type: ignore[misc]
             missing = [name for name in opened[0].names if name not in opened[-1].names]
             if missing:
                 raise DataError(
@@ -291,7 +250,7 @@ class Parts:
         """
         header: Header = self.header if len(self.files) > 1 else "yes" if has_header else "no"
         for file in self.files:
-            opened: Any = FORMATS[table_suffix(file)].table(file, header)  # type: ignore[misc]
+            opened: Any = self.form.table(file, header)  # type: ignore[misc]
             if file == self.files[-1]:
                 break
             is_stored = isinstance(opened, StoredTable)
@@ -329,9 +288,6 @@ def find_files(
             ``nodes.*``, each a file or a folder of parts, called so or ``edges`` and ``nodes``.
         nodes: the node file or a folder of its parts, where it is not beside the edges.
         header: of text files.
-
-    Raises:
-        DataError: where there is nothing, or more than one of a kind.
     """
     require_file(graph)
     edges = graph

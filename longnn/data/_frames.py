@@ -133,7 +133,9 @@ def from_scipy(
     for key in options:
         if key.endswith(("_column", "_columns")):
             raise DataError(f"Expected no `{key}`: a matrix has no columns with names.")
-    chosen = TableOptions.from_dict(_without_features(options, features))
+    if features is not None and options.get("features", "auto") not in ("auto", "columns"):
+        raise DataError(f"Expected no features beside features={options['features']!r}.")
+    chosen = TableOptions.from_dict(options)
     fields = matrix_fields(None, adjacency, as_features=False)
     size = fields["num_nodes"]
     if features is not None:
@@ -155,13 +157,6 @@ def from_scipy(
     return dataclasses.replace(dataset, ids=known, feature_names=names)
 
 
-def _without_features(options: dict[str, Any], features: Any) -> dict[str, Any]:
-    """The options; those about made features hold only where no features are given."""
-    if features is not None and options.get("features", "auto") not in ("auto", "columns"):
-        raise DataError(f"Expected no features beside features={options['features']!r}.")
-    return options
-
-
 def _assemble(edges: Table, nodes: Table | None, options: TableOptions) -> NodeDataset:
     if len(edges) == 0:
         raise edges.error("Expected at least one edge (got none).")
@@ -177,7 +172,8 @@ def _as_table(frame: Any, what: str) -> Table:
     if isinstance(frame, Table):
         return frame
     if _is_pandas(frame) and hasattr(frame, "columns"):
-        return _from_pandas_frame(frame, what)
+        arrays = [_as_array(frame.iloc[:, i]) for i in range(frame.shape[1])]
+        frame = pa.table(arrays, names=[str(name) for name in frame.columns])
     if isinstance(frame, pa.Table):
         return from_arrow(frame, frame=what)
     if any("\0" in str(name) for name in getattr(frame, "columns", ())):  # Polars crashes on it
@@ -190,11 +186,6 @@ def _as_table(frame: Any, what: str) -> Table:
         f"Expected `{what}` to be a pandas, Polars or Arrow table (got {type(frame).__name__}); "
         "for files use load."
     )
-
-
-def _from_pandas_frame(frame: Any, what: str) -> Table:
-    arrays = [_as_array(frame.iloc[:, i]) for i in range(frame.shape[1])]
-    return from_arrow(pa.table(arrays, names=[str(name) for name in frame.columns]), frame=what)
 
 
 def _with_index(table: Table, frame: Any, options: TableOptions) -> tuple[Table, TableOptions]:

@@ -41,7 +41,8 @@ class Hints:
 
     def __init__(self, y: Tensor | None, masks: dict[str, Tensor]) -> None:
         self._y = None if y is None or y.dim() > 1 else y.numpy()
-        self._train, self._test = (masks.get(f"{name}_mask") for name in ("train", "test"))
+        alone = {key: mask for key, mask in masks.items() if mask.dim() == 1}
+        self._train, self._test = alone.get("train_mask"), alone.get("test_mask")
         self.alone: list[str] = []
         self.ids: list[str] = []
         self.sentinels: list[str] = []
@@ -68,8 +69,11 @@ class Hints:
             return
         if isinstance(column, Number) and not column.many:
             self._see_numbers(column.column, cells)
-        if isinstance(column, Category):
-            self._see_split(column.column, cells)
+        if isinstance(column, Category) and self._train is not None and self._test is not None:
+            values = np.array(cells.dictionary_encode().indices.fill_null(-1))
+            train, test = values[self._train.numpy()], values[self._test.numpy()]
+            if len(test) >= LEAST and (~np.isin(test, train)).mean() > UNSEEN:
+                self.unseen.append(column.column)
         if self._y is not None and self._gives_away(block):
             self.alone.append(column.column)
 
@@ -88,14 +92,6 @@ class Hints:
                 continue
             if min(abs(end - rest[0]), abs(end - rest[-1])) > rest[-1] - rest[0]:
                 self.sentinels.append(f"{end:g} in {name}")
-
-    def _see_split(self, name: str, cells: Any) -> None:
-        if self._train is None or self._test is None or self._train.dim() > 1:
-            return
-        values = np.array(cells.dictionary_encode().indices.fill_null(-1))
-        train, test = values[self._train.numpy()], values[self._test.numpy()]
-        if len(test) >= LEAST and (~np.isin(test, train)).mean() > UNSEEN:
-            self.unseen.append(name)
 
     def _gives_away(self, block: Any) -> bool:
         """Whether a tree of a few leaves on one column explains nearly all of the answers."""

@@ -79,12 +79,11 @@ def _read_number(table: Table, column: str) -> np.ndarray:  # (nodes,)
         plain = truth.get(text.lower(), text)
         values[k] = float(plain) if is_number(plain) else np.nan
         if not np.isfinite(values[k]):
-            raise table.error(
-                f"Expected a finite number, true, false or an empty cell (got {text!r}); of "
-                "several label columns each holds numbers.",
+            raise table.wrong(
+                "a finite number, true, false or an empty cell",
                 int((codes == k).argmax()),
                 column,
-                value=text,
+                "; of several label columns each holds numbers.",
             )
     return values[codes]
 
@@ -92,29 +91,20 @@ def _read_number(table: Table, column: str) -> np.ndarray:  # (nodes,)
 def _read_one(table: Table, column: str, options: TableOptions, notes: list[str]) -> Labels:
     """Labels, class names and task of one column."""
     texts, codes = distinct_texts(table, column)
-    values = np.full(len(texts), np.nan)  # one per distinct text
-    not_number: int | None = None
-    for k, text in enumerate(texts):
-        if is_number(text):
-            values[k] = float(text)
-        else:
-            not_number = k if not_number is None else not_number
-    numeric, task = not_number is None, options.task
-    if task is None:
-        task = _guess_task(column, values, numeric, notes)
+    are_numbers = [is_number(text) for text in texts]
+    pairs = zip(texts, are_numbers, strict=True)
+    values = np.array([float(text) if yes else np.nan for text, yes in pairs])  # of distinct texts
+    numeric = all(are_numbers)
+    task = options.task or _guess_task(column, values, numeric, notes)
     if task == "classification":
         classes, names = _classes(texts, values, numeric)
         return torch.from_numpy(np.append(classes, UNLABELLED)[codes]), names, (), task
-    bad = not_number if not_number is not None else _first(np.isinf(values))
-    if bad is not None:
+    wrong = np.isinf(values) if numeric else ~np.array(are_numbers)
+    if wrong.any():
+        bad = int(wrong.argmax())
         what = "a finite label" if numeric else "a number for regression"
-        remedy = "" if numeric else "; use task='classification'"
-        raise table.error(
-            f"Expected {what} (got {texts[bad]!r}){remedy}.",
-            int((codes == bad).argmax()),
-            column,
-            value=texts[bad],
-        )
+        remedy = "." if numeric else "; use task='classification'."
+        raise table.wrong(what, int((codes == bad).argmax()), column, remedy)
     y = torch.from_numpy(np.append(values, np.nan)[codes].astype(np.float32))
     far = outlying(y)
     if bool(far.any()):
@@ -140,17 +130,11 @@ def distinct_texts(table: Table, column: str) -> tuple[list[str], np.ndarray]:
     return encoded.dictionary.to_pylist(), codes
 
 
-def _first(mask: np.ndarray) -> int | None:
-    return int(mask.argmax()) if mask.any() else None
-
-
 def _guess_task(column: str, values: np.ndarray, numeric: bool, notes: list[str]) -> Task:
-    known = values[~np.isnan(values)]
     if not numeric:
         return "classification"
-    if not np.isfinite(known).all():
-        return "regression"
-    if (known != np.round(known)).any():
+    known = values[~np.isnan(values)]
+    if not np.isfinite(known).all() or (known != np.round(known)).any():
         return "regression"
     distinct = len(np.unique(known))
     if distinct <= MAX_CLASSES:

@@ -15,8 +15,8 @@ from longnn.data._convert import from_data
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
 from longnn.data._features import row_normalize as _row_normalize
-from longnn.data._rawfiles import RawFiles, data_root, load_raw
-from longnn.data._rawreaders import READERS, read_ogb
+from longnn.data._rawfiles import data_root, load_raw
+from longnn.data._rawreaders import READERS
 from longnn.data._tensors import GraphTensors
 
 
@@ -49,8 +49,7 @@ def load_named(
             f"Expected directed=false for {entry.name!r}, whose files list undirected edges (got "
             f"true). Datasets with arcs: {having}."
         )
-    read = READERS.get(entry.reader, read_ogb)
-    data = load_raw(RawFiles(entry.name, entry.folder, entry.files, read, entry.urls), data_dir)
+    data = load_raw(entry, READERS[entry.reader], data_dir)
     normalize = entry.row_normalize if row_normalize is None else row_normalize
     if normalize:
         data.x = _row_normalize(data.x.float())

@@ -107,11 +107,7 @@ class NodeColumns:
 
     @classmethod
     def find(cls, table: Table, options: TableOptions, *, ids_needed: bool) -> "NodeColumns":
-        """Look at the names; ``ids_needed`` if the edges refer to ids, not to positions.
-
-        Raises:
-            DataError: for a column that an option names and the table lacks.
-        """
+        """Look at the names; ``ids_needed`` if the edges refer to ids, not to positions."""
         labels = find_labels(table, options.label_column)
         split = table.find(options.split_column, SPLIT_NAMES, "split")
         key = table.find(options.id_column, ID_NAMES, "id")
@@ -195,22 +191,17 @@ def read_features(nodes: Nodes, options: TableOptions, join: Join | None = None)
 
 
 def _merged(table: Table, key: str) -> Table:
-    """The table without rows that repeat the first of their id.
-
-    Raises:
-        DataError: for a row that differs from it.
-    """
+    """The table without rows that repeat the first of their id."""
     ids = table.ids(key)
-    first = pc.index_in(ids, value_set=pc.unique(ids)).to_numpy(zero_copy_only=False)
-    _, where = np.unique(first, return_index=True)  # the row in which each id is first
-    repeats = np.flatnonzero(where[first] != np.arange(len(first)))
+    first = _first_rows(ids)
+    repeats = np.flatnonzero(first != np.arange(len(first)))
     if not len(repeats):
         return table
     for column in table.names:
         if column == key:
             continue
         cells = table.columns[column]
-        own, other = cells.take(pa.array(repeats)), cells.take(pa.array(where[first[repeats]]))
+        own, other = cells.take(pa.array(repeats)), cells.take(pa.array(first[repeats]))
         differ = pc.fill_null(pc.not_equal(own, other), False)
         differ = pc.or_(differ, pc.xor(pc.is_null(own), pc.is_null(other)))
         if pc.any(differ).as_py():
@@ -218,7 +209,7 @@ def _merged(table: Table, key: str) -> Table:
             value = str(ids[place].as_py())
             raise table.error(
                 f"Expected rows of one id to be identical for repeated_nodes=merge (got {value!r} "
-                f"again, first on line {table.place(int(where[first[place]]))[1]}, with another "
+                f"again, first on line {table.place(int(first[place]))[1]}, with another "
                 "value).",
                 place,
                 column,
@@ -229,30 +220,21 @@ def _merged(table: Table, key: str) -> Table:
 
 
 def read_ids(table: Table, column: str) -> Any:
-    """The id of each node, a pyarrow array of distinct whole numbers or texts.
-
-    Raises:
-        DataError: naming the line of an empty cell or of an id that was there before.
-    """
+    """The id of each node, a pyarrow array of distinct whole numbers or texts."""
     ids = table.ids(column)
     if ids.null_count:
         row = pc.index(pc.is_null(ids), True).as_py()
-        raise table.error("Expected an id (got an empty cell).", row, column)
-    distinct = pc.unique(ids)
-    if len(distinct) == len(ids):
-        return ids
-    first = pc.index_in(ids, value_set=distinct).to_numpy(zero_copy_only=False)
-    seen = np.maximum.accumulate(np.concatenate([[-1], first[:-1]]))
-    repeats = np.flatnonzero(first <= seen)
+        raise table.wrong("an id", row, column)
+    first = _first_rows(ids)
+    repeats = np.flatnonzero(first != np.arange(len(first)))
     if len(repeats):
         row = int(repeats[0])
         value = str(ids[row].as_py())
         unit = "line" if table.path is not None else "row"
-        earlier = table.place(int(np.flatnonzero(first == first[row])[0]))[1]
         raise table.error(
-            f"Expected unique ids (got {value!r} again, first on {unit} {earlier}); if this is "
-            "not the id column, name it with id_column; identical rows are merged with "
-            "repeated_nodes=merge.",
+            f"Expected unique ids (got {value!r} again, first on {unit} "
+            f"{table.place(int(first[row]))[1]}); if this is not the id column, name it with "
+            "id_column; identical rows are merged with repeated_nodes=merge.",
             row,
             column,
             value=value,
@@ -260,18 +242,22 @@ def read_ids(table: Table, column: str) -> Any:
     return ids
 
 
+def _first_rows(ids: Any) -> np.ndarray:  # int64 (rows,)
+    """For each row the first with its id."""
+    distinct = pc.unique(ids)
+    if len(distinct) == len(ids):
+        return np.arange(len(ids))
+    place = pc.index_in(ids, value_set=distinct).to_numpy(zero_copy_only=False)
+    return np.unique(place, return_index=True)[1][place]
+
+
 def read_split(table: Table, column: str) -> dict[str, Tensor]:
     """The masks that the cells train, val and test make, by name."""
     texts, codes = distinct_texts(table, column)
     masks = [_MASKS.get(text.lower()) for text in texts]
-    for k, mask in enumerate(masks):
-        if mask is None:
-            raise table.error(
-                f"Expected train, val, test or an empty cell (got {texts[k]!r}).",
-                int((codes == k).argmax()),
-                column,
-                value=texts[k],
-            )
+    if None in masks:
+        row = int((codes == masks.index(None)).argmax())
+        raise table.wrong("train, val, test or an empty cell", row, column)
     return {
         key: torch.from_numpy(np.isin(codes, [k for k, mask in enumerate(masks) if mask == key]))
         for key in MASKS

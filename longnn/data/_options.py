@@ -138,11 +138,6 @@ class TableOptions:
         kept = [MISSING if word == "default" else (word,) for word in named]
         return replace(table, missing=tuple(itertools.chain(*kept)))
 
-    @property
-    def ends(self) -> tuple[str | None, str | None, str | None]:
-        """The source, target and weight columns that are named."""
-        return self.source_column, self.target_column, self.weight_column
-
     def without_absent(self, keys: Sequence[str], columns: Collection[str]) -> Self:
         """The options; of these keys only those whose columns are all there."""
         lost: dict[str, Any] = {}

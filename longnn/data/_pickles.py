@@ -13,7 +13,6 @@ import struct
 import sys
 import warnings
 import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,24 +21,9 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from longnn.data._errors import DataError, require_memory
+from longnn.data._errors import DataError, readable, require_memory
 from longnn.data._tensors import is_graph_data
 from longnn.matrices import check_compressed
-
-#: What a damaged or hostile pickle can make the unpickler raise.
-_RAISED = (
-    pickle.UnpicklingError,
-    struct.error,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 
 
 class _Type:
@@ -85,10 +69,6 @@ class _Matrix:
         self.fields = dict(state)
 
 
-def _empty_array(*_: object) -> _Array:
-    return _Array()
-
-
 def _from_buffer(content: Any, kind: Any, shape: Any, order: Any) -> _Array:
     array = _Array()
     array.fill(content, kind, shape, order)
@@ -99,18 +79,20 @@ def _scalar(kind: Any, content: Any) -> Any:
     return _from_buffer(content, kind, (), "C").array.item()
 
 
+_OF_NUMPY = (
+    ("multiarray", "_reconstruct", lambda *_: _Array()),
+    ("numeric", "_frombuffer", _from_buffer),
+    ("multiarray", "scalar", _scalar),
+)
 _NAMES: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): _Array,
     ("numpy", "dtype"): _Type,
-    **{(f"numpy.{core}.multiarray", "_reconstruct"): _empty_array for core in ("core", "_core")},
-    **{(f"numpy.{core}.numeric", "_frombuffer"): _from_buffer for core in ("core", "_core")},
-    **{(f"numpy.{core}.multiarray", "scalar"): _scalar for core in ("core", "_core")},
+    **{(f"numpy.{core}.{a}", b): made for core in ("core", "_core") for a, b, made in _OF_NUMPY},
     ("scipy.sparse.csr", "csr_matrix"): _Matrix,
     ("scipy.sparse._csr", "csr_matrix"): _Matrix,
     ("scipy.sparse._csr", "csr_array"): _Matrix,
     ("collections", "defaultdict"): collections.defaultdict,
-    **{(home, "list"): list for home in ("builtins", "__builtin__")},
-    **{(home, "dict"): dict for home in ("builtins", "__builtin__")},
+    **{(home, t.__name__): t for home in ("builtins", "__builtin__") for t in (list, dict)},
 }
 
 
@@ -145,21 +127,11 @@ class _Unpickler(pickle._Unpickler):
 
 
 def read_pickle(path: Path) -> Any:
-    """What a pickle holds: an array, a CSR matrix, or a dict; nothing in it is ever run.
-
-    Raises:
-        DataError: if it is damaged, or holds or calls anything else.
-    """
-    try:
+    """What a pickle holds: an array, a CSR matrix, or a dict; nothing in it is ever run."""
+    with readable(path, "pickle of arrays, CSR matrices, dicts and lists"):
         # From memory: a file would take as much as a pickle asks it to read.
         content = io.BytesIO(path.read_bytes())
         return _made(_Unpickler(content, encoding="latin1").load())
-    except _RAISED as error:
-        raise DataError(
-            f"Expected a complete pickle of arrays, CSR matrices, dicts and lists (got "
-            f"{type(error).__name__}: {error}).",
-            path=path,
-        ) from error
 
 
 def _made(found: Any) -> Any:
@@ -185,56 +157,18 @@ def _made(found: Any) -> Any:
 _PARTS = ("data", "indices", "indptr")
 
 
-def _pyg_classes() -> list[Any]:
-    """Plain classes of PyG: what a saved ``Data`` is made of besides tensors."""
-    from torch_geometric.data import Data  # loads for seconds, and is needed for such a file alone
-    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
-    from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
-
-    return [
-        Data,
-        DataEdgeAttr,
-        DataTensorAttr,
-        EdgeStorage,
-        GlobalStorage,
-        NodeStorage,
-    ]
-
-
-#: What torch raises for a file that is damaged, foreign or hostile.
-_TORCH_RAISED = (
-    pickle.UnpicklingError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    RecursionError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-
-
 def read_pyg(path: Path, keys: Sequence[str]) -> dict[str, object]:
-    """The fields of a saved ``Data``, of a table of tensors, or of PyG's own processed file.
-
-    Raises:
-        DataError: if it is damaged, would run code, or holds something else.
-    """
+    """The fields of a saved ``Data``, of a table of tensors, or of PyG's own processed file."""
     try:
-        _require_room(path)
-        fields = _fields(_load(path))
+        fields = _load(path)
+        if isinstance(fields, tuple) and fields:  # PyG's own: (fields, slices, class)
+            fields = fields[0]
+        fields = fields.to_dict() if is_graph_data(fields) else fields
         found = fields if isinstance(fields, dict) else None
         kept = {k: found[k] for k in (*keys, "num_nodes") if found and found.get(k) is not None}
     except DataError:
         raise
-    except _TORCH_RAISED as error:
+    except Exception as error:  # of torch, zipfile and pickle: whatever a hostile file brings about
         named = re.search(r"GLOBAL (\S+)", str(error))
         what = f"one that refers to {named[1]}" if named else "a damaged or foreign one"
         raise DataError(
@@ -250,27 +184,22 @@ def read_pyg(path: Path, keys: Sequence[str]) -> dict[str, object]:
     return kept
 
 
-def _require_room(path: Path) -> None:
-    """The memory for all that an archive holds, which may be compressed."""
+def _load(path: Path) -> Any:
+    from torch_geometric.data import Data  # loads for seconds, and is needed for such a file alone
+    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
+
+    content: Any = path
     if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(path) as archive:  # which may be compressed
             size = sum(info.file_size for info in archive.infolist())
         require_memory(2 * size, "its tensors", path=path)
-
-
-def _load(path: Path) -> Any:
+    else:  # the old form has lengths in it, and a file is asked for as much as they say
+        content = io.BytesIO(path.read_bytes())
+    kinds = (Data, DataEdgeAttr, DataTensorAttr, EdgeStorage, GlobalStorage, NodeStorage)
     # On exit ``safe_globals`` drops all it was given, even what PyG had registered before.
     known = torch.serialization.get_safe_globals()
-    new = [kind for kind in _pyg_classes() if kind not in known]
+    new: list[Any] = [kind for kind in kinds if kind not in known]
     with torch.serialization.safe_globals(new), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of odd pickles: we raise or it is fine
-        if zipfile.is_zipfile(path):
-            return torch.load(path, map_location="cpu", weights_only=True)
-        # The old form has lengths in it, and a file is asked for as much as they say.
-        return torch.load(io.BytesIO(path.read_bytes()), map_location="cpu", weights_only=True)
-
-
-def _fields(saved: Any) -> Any:
-    if isinstance(saved, tuple) and saved:  # PyG's own processed files: (fields, slices, class)
-        saved = saved[0]
-    return saved.to_dict() if is_graph_data(saved) else saved
+        return torch.load(content, map_location="cpu", weights_only=True)

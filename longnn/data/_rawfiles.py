@@ -11,7 +11,6 @@ import http.client
 import importlib.resources
 import logging
 import os
-import pickle
 import shutil
 import ssl
 import tempfile
@@ -20,12 +19,12 @@ import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from longnn.data._catalog import NamedDataset
 from longnn.data._errors import DataError, DatasetUnavailable
 from longnn.data._tensors import GraphTensors
 from longnn.matrices import check_sparse
@@ -108,31 +107,7 @@ class _SecureRedirects(urllib.request.HTTPRedirectHandler):
 
 _LOG = logging.getLogger(__name__)
 _FORMAT = 2  # of the cached file: raise it when the content changes
-#: What torch.load raises for a damaged file, besides errors of the system.
-_DAMAGED = (pickle.UnpicklingError, AttributeError, LookupError, TypeError)
 _SPARSE_BELOW = 0.25  # share of nonzero features under which they are cached sparse
-
-
-@dataclass(frozen=True)
-class RawFiles:
-    """The files of a dataset, and the function that reads them.
-
-    Args:
-        name: name of the dataset.
-        folder: where the files are, relative to the data folder.
-        files: their paths relative to ``folder``.
-        read: reads them, given their paths.
-        urls: where each is published, or one ZIP archive with all of them; empty: nowhere.
-    """
-
-    name: str
-    folder: str
-    files: tuple[str, ...]
-    read: Callable[[Sequence[Path]], GraphTensors]
-    urls: tuple[str, ...] = ()
-
-    def missing_in(self, data_dir: Path) -> list[str]:
-        return [file for file in self.files if not (data_dir / self.folder / file).is_file()]
 
 
 def cache_root(cache: str | Path | None = None) -> Path:
@@ -154,8 +129,12 @@ def data_root(data_dir: str | Path | None = None) -> Path:
     return Path(chosen).expanduser() if chosen else cache_root() / "data"
 
 
-def load_raw(raw: RawFiles, data_dir: str | Path | None = None) -> GraphTensors:
-    """The tensors of a dataset, from the cache, the raw files or a download.
+def load_raw(
+    raw: NamedDataset,
+    read: Callable[[Sequence[Path]], GraphTensors],
+    data_dir: str | Path | None = None,
+) -> GraphTensors:
+    """The tensors of a dataset, from the cache, the raw files, which ``read`` reads, or a download.
 
     Raises:
         DatasetUnavailable: if files are missing and cannot be downloaded.
@@ -163,29 +142,27 @@ def load_raw(raw: RawFiles, data_dir: str | Path | None = None) -> GraphTensors:
     """
     wanted = data_root(data_dir)
     folders = [wanted, cache_root() / "data"]
-    found = next((folder for folder in folders if not raw.missing_in(folder)), None)
+    found = next((folder for folder in folders if not _missing(raw, folder)), None)
     if found is None:
         found = _download(raw, wanted)
-    store = cache_root() / "processed" / f"{raw.name}-{_key(raw, found)}.pt"
+    folder = (found / raw.folder).resolve()
+    states = [(file, (folder / file).stat()) for file in raw.files]
+    state = [f"{file} {stat.st_size} {stat.st_mtime_ns}" for file, stat in states]
+    key = hashlib.sha256("\n".join([str(folder), str(_FORMAT), *state]).encode()).hexdigest()
+    store = cache_root() / "processed" / f"{raw.name}-{key[:16]}.pt"
     cached = _read_cached(store)
     if cached is not None:
         return cached
-    data = raw.read([found / raw.folder / file for file in raw.files])
+    data = read([found / raw.folder / file for file in raw.files])
     _write_cached(store, data)
     return data
 
 
-def _key(raw: RawFiles, data_dir: Path) -> str:
-    """Changes with the place, size or time of any raw file."""
-    folder = (data_dir / raw.folder).resolve()
-    parts = [str(folder), str(_FORMAT)]
-    for file in raw.files:
-        stat = (folder / file).stat()
-        parts.append(f"{file} {stat.st_size} {stat.st_mtime_ns}")
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+def _missing(raw: NamedDataset, data_dir: Path) -> list[str]:
+    return [file for file in raw.files if not (data_dir / raw.folder / file).is_file()]
 
 
-def _download(raw: RawFiles, data_dir: Path) -> Path:
+def _download(raw: NamedDataset, data_dir: Path) -> Path:
     """Fetch all files, move them into the data folder (else the cache); returns which."""
     if not raw.urls:
         raise _unavailable(raw, data_dir, "it cannot be downloaded")
@@ -212,7 +189,7 @@ def _download(raw: RawFiles, data_dir: Path) -> Path:
     raise _unavailable(raw, data_dir, f"the download failed ({reason})")
 
 
-def _fetch_all(raw: RawFiles, folder: Path) -> None:
+def _fetch_all(raw: NamedDataset, folder: Path) -> None:
     sums = known_sums()
     if len(raw.urls) != len(raw.files):  # an archive
         (url,) = raw.urls
@@ -229,10 +206,10 @@ def _check_writable(folder: Path) -> None:
         raise PermissionError(f"{existing} is read-only")
 
 
-def _unavailable(raw: RawFiles, data_dir: Path, why: str) -> DatasetUnavailable:
+def _unavailable(raw: NamedDataset, data_dir: Path, why: str) -> DatasetUnavailable:
     return DatasetUnavailable(
         f"Dataset {raw.name!r} is not on disk and {why}: expected the files "
-        f"{', '.join(raw.missing_in(data_dir))} in {data_dir / raw.folder} (the data folder is "
+        f"{', '.join(_missing(raw, data_dir))} in {data_dir / raw.folder} (the data folder is "
         "set by data_dir, --data-dir or LONGNN_DATA)."
     )
 
@@ -244,7 +221,7 @@ def _read_cached(store: Path) -> GraphTensors | None:
         fields: dict[str, torch.Tensor] = torch.load(store, weights_only=True)
         if fields["x"].layout is not torch.strided:
             check_sparse(fields["x"])
-    except (*_DAMAGED, OSError, RuntimeError, EOFError, ValueError) as error:
+    except Exception as error:  # of torch: whatever a damaged file brings about
         _LOG.info("rebuilding the damaged %s: %s", store, error)
         return None
     fields["x"] = fields["x"].to_dense()

@@ -5,24 +5,19 @@ a file: they unpickle nothing, and look at indices before compiled code does. Wh
 from is the business of :mod:`longnn.data._rawfiles`.
 """
 
-import contextlib
-import importlib
-import io
-import logging
-import shutil
-import tempfile
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from pyarrow import csv as pacsv
 from torch import Tensor
 
 from longnn.data._arrays import Archive
-from longnn.data._errors import DataError, DatasetUnavailable, require_memory
+from longnn.data._errors import DataError, readable, require_memory
 from longnn.data._pickles import read_pickle
 from longnn.data._tensors import GraphTensors
 
@@ -98,28 +93,42 @@ def read_heterophilous(paths: Sequence[Path]) -> GraphTensors:
     return GraphTensors(x=x, edge_index=both, y=_labels(archive, "node_labels", len(x)), **masks)
 
 
-def read_word_lists(paths: Sequence[Path]) -> GraphTensors:
-    """Geom-GCN's text files: features of each node in full, ``0,1,0,...``; then edges, splits."""
-    return _read_geom_gcn(paths, _words_in_full)
+def read_arxiv(paths: Sequence[Path]) -> GraphTensors:
+    """The tables of ogbn-arxiv, which have no header: edges, features, classes, and the split."""
+    arcs, x, y, *sets = (
+        _numbers(path, "biuf" if place == 1 else "iu") for place, path in enumerate(paths)
+    )
+    nodes = len(x)
+    if len(y) != nodes:
+        raise DataError(f"Expected {nodes} labels (got {len(y)}).", path=paths[2])
+    masks = {}
+    for part, listed, path in zip(("train", "val", "test"), sets, paths[3:], strict=True):
+        if listed.min() < 0 or listed.max() >= nodes:
+            raise DataError(f"Expected nodes 0..{nodes - 1}.", path=path)
+        masks[f"{part}_mask"] = _mask(torch.from_numpy(listed[:, 0]), nodes)
+    return GraphTensors(
+        x=torch.from_numpy(x).float(),
+        edge_index=_arcs(arcs.T, nodes, paths[0]),
+        y=torch.from_numpy(y[:, 0]),
+        **masks,
+    )
 
 
-def read_word_numbers(paths: Sequence[Path]) -> GraphTensors:
-    """Geom-GCN's files of Actor: of each node the numbers of the features that are 1."""
-    return _read_geom_gcn(paths, _words_by_number)
+def _numbers(path: Path, kinds: str) -> np.ndarray:  # (rows, columns)
+    """The cells of a table without a header, which are numbers of one of these kinds."""
+    with readable(path, "table of numbers"):
+        options = pacsv.ReadOptions(autogenerate_column_names=True)
+        table = pacsv.read_csv(path, read_options=options)
+        numbers = np.stack([column.to_numpy() for column in table.columns], axis=1)
+        if numbers.dtype.kind not in kinds:
+            raise ValueError(f"cells of type {numbers.dtype}")
+        return numbers
 
 
-READERS: dict[str, Callable[[Sequence[Path]], GraphTensors]] = {
-    "planetoid": read_planetoid,
-    "csr-archive": read_csr_archive,
-    "heterophilous": read_heterophilous,
-    "word-lists": read_word_lists,
-    "word-numbers": read_word_numbers,
-}
-
-
-def _read_geom_gcn(
+def read_geom_gcn(
     paths: Sequence[Path], words: Callable[[Path, list[tuple[int, str]]], Tensor]
 ) -> GraphTensors:
+    """Geom-GCN's text files: number, features and class of each node; then edges, splits."""
     rows = _rows(paths[0], cells=3)
     numbers = [_number(cells[0], paths[0], line) for line, cells in rows]
     if sorted(numbers) != list(range(len(rows))):
@@ -141,6 +150,7 @@ def _read_geom_gcn(
 
 
 def _words_in_full(path: Path, texts: list[tuple[int, str]]) -> Tensor:
+    """Features written one by one: ``0,1,0,...``."""
     width = texts[0][1].count(",") + 1
     rows = []
     for line, text in texts:
@@ -155,6 +165,7 @@ def _words_in_full(path: Path, texts: list[tuple[int, str]]) -> Tensor:
 
 
 def _words_by_number(path: Path, texts: list[tuple[int, str]]) -> Tensor:
+    """The numbers of the features that are 1, as in the files of Actor."""
     found = [[_number(cell, path, line) for cell in text.split(",")] for line, text in texts]
     width = max(max(numbers) for numbers in found) + 1
     require_memory(4.0 * len(texts) * width, f"{width} features of {len(texts)} nodes", path=path)
@@ -255,73 +266,11 @@ def _number(text: str, path: Path, line: int) -> int:
     return int(plain)
 
 
-_LOG = logging.getLogger(__name__)
-_NAME, _FOLDER = "ogbn-arxiv", "ogbn_arxiv"
-
-
-def read_ogb(paths: Sequence[Path]) -> GraphTensors:
-    """Read the files of ogbn-arxiv.
-
-    Raises:
-        DatasetUnavailable: if ogb is not installed.
-        DataError: if the files cannot be read.
-    """
-    try:
-        reader: Any = importlib.import_module("ogb.nodeproppred").NodePropPredDataset
-    except ImportError as error:
-        raise DatasetUnavailable(
-            f"Dataset {_NAME!r} needs the optional package ogb: pip install ogb."
-        ) from error
-    folder = next(place for place in paths[0].parents if place.name == _FOLDER)
-    with tempfile.TemporaryDirectory(prefix="longnn-") as scratch:
-        for path in paths:
-            _link(path, Path(scratch) / _FOLDER / path.relative_to(folder))
-        try:
-            with _quiet():
-                return _read(reader(name=_NAME, root=scratch))
-        except (Exception, SystemExit) as error:  # of pandas, gzip, torch: whatever ogb meets
-            raise DataError(
-                f"Expected the files of {_NAME!r} (got {type(error).__name__}: {error}); delete "
-                "them to have them downloaded again.",
-                path=folder,
-            ) from error
-
-
-def _read(dataset: Any) -> GraphTensors:
-    graph, labels = dataset[0]
-    data = GraphTensors(
-        x=torch.from_numpy(graph["node_feat"]),
-        edge_index=torch.from_numpy(graph["edge_index"]),
-        y=torch.from_numpy(labels).reshape(-1),
-    )
-    nodes = dataset.get_idx_split()
-    for key, subset in (("train_mask", "train"), ("val_mask", "valid"), ("test_mask", "test")):
-        mask = torch.zeros(len(data.x), dtype=torch.bool)
-        mask[torch.as_tensor(nodes[subset])] = True
-        data[key] = mask
-    return data
-
-
-def _link(source: Path, place: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        place.symlink_to(source.resolve())
-    except OSError:  # a file system without links, or no right to make one
-        shutil.copyfile(source, place)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """ogb's prints go to the log; its deprecations are not the user's concern."""
-    said = io.StringIO()
-    try:
-        with (
-            contextlib.redirect_stdout(said),
-            contextlib.redirect_stderr(said),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore", DeprecationWarning)
-            yield
-    finally:
-        for line in said.getvalue().splitlines():
-            _LOG.info("%s", line)
+READERS: dict[str, Callable[[Sequence[Path]], GraphTensors]] = {
+    "planetoid": read_planetoid,
+    "csr-archive": read_csr_archive,
+    "heterophilous": read_heterophilous,
+    "word-lists": functools.partial(read_geom_gcn, words=_words_in_full),
+    "word-numbers": functools.partial(read_geom_gcn, words=_words_by_number),
+    "arxiv": read_arxiv,
+}

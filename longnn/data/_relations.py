@@ -5,11 +5,12 @@ of where the types came from.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from longnn.data._arcs import merge_edges
 from longnn.data._errors import DataError
 from longnn.data._features import form, plain_tensor
 
@@ -24,10 +25,6 @@ class Relation:
     name: str
     edge_index: Tensor  # int64 (2, arcs), sorted, each once; both directions if undirected
     edge_weight: Tensor | None = None  # float32 (arcs,)
-
-
-#: From edges and weights to a dataset's: (2, rows), (rows,) -> (2, arcs), (arcs,).
-Clean = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor | None]]
 
 
 def check_types(kind: object, edges: int) -> Tensor:
@@ -50,7 +47,9 @@ def split_types(
     weight: Tensor | None,  # (edges,)
     kind: Tensor,  # (edges,) int64
     names: Sequence[str],
-    clean: Clean,
+    *,
+    directed: bool,
+    self_loops: bool,
 ) -> tuple[tuple[Relation, ...], list[str]]:
     """The edges of each type that occurs, and notes; one type alone is none."""
     found = torch.unique(kind).tolist()
@@ -68,8 +67,9 @@ def split_types(
     relations = []
     for number, (name, _) in zip(found, counts, strict=True):
         chosen = kind == number
-        edges = clean(index[:, chosen], None if weight is None else weight[chosen])
-        relations.append(Relation(name, *edges))
+        listed = index[:, chosen], None if weight is None else weight[chosen]
+        edges = merge_edges(*listed, directed=directed, self_loops=self_loops)
+        relations.append(Relation(name, edges.ends, edges.weight))
     return tuple(relations), notes
 
 

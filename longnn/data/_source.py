@@ -105,26 +105,18 @@ class Source:
         Raises:
             DataError: naming what is wrong with the data.
         """
+        source, options = self, self.options
         if self.kind == "named":
-            dataset = load_named(self.graph, data_dir, **self.options)
+            dataset = load_named(self.graph, data_dir, **options)
         elif self.kind == "bundled":
-            dataset = BUNDLED[self.graph].make(**self.options)
+            dataset = BUNDLED[self.graph].make(**options)
         else:
-            dataset = load_files(self.graph, self.nodes, **self.options)
-        return dataset.with_source(self._with_nodes()._decided(dataset))
-
-    def _decided(self, dataset: NodeDataset) -> "Source":
-        """This source with what ``directed="auto"`` found, so that records have it."""
-        if self.options.get("directed") != "auto":
-            return self
-        return replace(self, options={**self.options, "directed": dataset.directed})
-
-    def _with_nodes(self) -> "Source":
-        """This source with the node file beside an edge file named, so that records have it."""
-        if self.kind != "files" or self.nodes is not None:
-            return self
-        found = find_nodes_beside(Path(self.graph))
-        return self if found is None else replace(self, nodes=str(found))
+            dataset = load_files(self.graph, self.nodes, **options)
+            if self.nodes is None and (beside := find_nodes_beside(Path(self.graph))) is not None:
+                source = replace(source, nodes=str(beside))
+        if options.get("directed") == "auto":  # so that records have what was found
+            source = replace(source, options={**options, "directed": dataset.directed})
+        return dataset.with_source(source)
 
     def like(self, trained_on: "Source") -> "Source":
         """This source, its files read as those of another were: a new graph to predict on.
@@ -237,19 +229,14 @@ def _resolve_graph(graph: str | Path, nodes: str | Path | None) -> tuple[Kind, s
     )
 
 
-def _known_options(kind: Kind, graph: str) -> dict[str, Any]:
-    """The options of a loader, and the type of each."""
-    if kind == "files":
-        return typing.get_type_hints(FileOptions)
-    loader = load_named if kind == "named" else BUNDLED[graph].make
-    parameters = inspect.signature(loader).parameters.values()
-    hints = typing.get_type_hints(loader)
-    return {p.name: hints[p.name] for p in parameters if p.kind is p.KEYWORD_ONLY}
-
-
 def _check_options(kind: Kind, graph: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options as the loader wants them, each known to it and of the right type."""
-    known = _known_options(kind, graph)
+    if kind == "files":
+        known = typing.get_type_hints(FileOptions)
+    else:
+        loader = load_named if kind == "named" else BUNDLED[graph].make
+        parameters, hints = inspect.signature(loader).parameters, typing.get_type_hints(loader)
+        known = {k: hints[k] for k, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
     checked = {}
     for key, value in options.items():
         if key not in known:
@@ -295,20 +282,11 @@ def _truth(value: Any) -> bool:
     return value
 
 
-def _whole(value: Any) -> int:
-    if isinstance(value, str):
-        return int(value)
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError("a whole number is needed")
-    return int(value)
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, str):
-        return float(value)
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError("a number is needed")
-    return float(value)
+def _number(value: Any, kind: type = float) -> Any:
+    wanted = numbers.Integral if kind is int else numbers.Real
+    if not isinstance(value, str) and (isinstance(value, bool) or not isinstance(value, wanted)):
+        raise TypeError("a whole number is needed" if kind is int else "a number is needed")
+    return kind(value)
 
 
 def _text(value: Any) -> str:
@@ -334,7 +312,7 @@ def _texts(value: Any) -> list[str]:
 #: By annotation of the loader's option. Choices (``Literal``) are checked by the loader itself.
 _CONVERTERS: dict[Any, Callable[[Any], Any]] = {
     bool: _truth,
-    int: _whole,
+    int: lambda value: _number(value, int),
     float: _number,
     str: _text,
     Sequence: _texts,

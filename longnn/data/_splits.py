@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from longnn.data._dataset import MASKS, NodeDataset
-from longnn.data._errors import DataError
+from longnn.data._errors import DataError, few, have
 
-NAMES_SHOWN = 5  # classes that a note names
 CARVED = 0.2  # share of nodes that becomes a missing validation set, or is held out of a search
 
 
@@ -91,7 +90,10 @@ def make_split(dataset: NodeDataset, protocol: str | None = None, seed: int = 0)
     train, val, test, notes = PROTOCOLS[chosen](dataset, seed)
     if chosen in _SHIPPED:
         _check_masks(dataset, train, val, test)
-    _check_sets(train, val, test, chosen)
+    sizes = f"train {int(train.sum())}, val {int(val.sum())}, test {int(test.sum())}"
+    for name, mask in (("training", train), ("validation", val), ("test", test)):
+        if not bool(mask.any()) and not (name == "test" and chosen in _SHIPPED):
+            raise DataError(f"Expected {name} nodes (got none: {sizes}); {_remedy(chosen)}.")
     notes += _check_training_classes(dataset, train, chosen)
     about_test = tuple(_test_notes(dataset, test))
     return Split(train, val, test, chosen, seed, (*notes, *about_test), about_test)
@@ -103,45 +105,37 @@ _Sets = tuple[Tensor, Tensor, Tensor, list[str]]
 def _published(dataset: NodeDataset, seed: int) -> _Sets:
     """One permutation per class, in class order, then one over the rest."""
     if dataset.task != "classification":
-        return _random(dataset, seed)
+        return _stratified(dataset, seed)
     generator = torch.Generator().manual_seed(seed)
-    y = dataset.data.y
     labelled = int(dataset.labelled.sum())
     quota = round(0.6 * labelled / dataset.num_classes)
-    train, rest = [], []
-    for c in range(dataset.num_classes):
-        nodes = (y == c).nonzero().view(-1)
-        nodes = nodes[torch.randperm(len(nodes), generator=generator)]
-        train.append(nodes[:quota])
-        rest.append(nodes[quota:])
-    others = torch.cat(rest)
-    others = others[torch.randperm(len(others), generator=generator)]
-    size = round(0.2 * labelled)
-    return *_to_masks(len(y), torch.cat(train), others[:size], others[size:]), []
+    classes = [_shuffled(dataset.data.y == c, generator) for c in range(dataset.num_classes)]
+    rest = torch.cat([nodes[quota:] for nodes in classes])
+    rest = rest[torch.randperm(len(rest), generator=generator)]
+    val, test = rest.tensor_split([round(0.2 * labelled)])
+    train = torch.cat([nodes[:quota] for nodes in classes])
+    return *_to_masks(dataset.num_nodes, train, val, test), []
 
 
 def _stratified(dataset: NodeDataset, seed: int) -> _Sets:
     """60/20/20 of each class, rounded; each class gives at least one training node."""
-    if dataset.task != "classification":
-        return _random(dataset, seed)
     generator = torch.Generator().manual_seed(seed)
     sets: tuple[list[Tensor], ...] = ([], [], [])
-    for c in range(dataset.num_classes):
-        nodes = (dataset.data.y == c).nonzero().view(-1)
-        nodes = nodes[torch.randperm(len(nodes), generator=generator)]
-        first = max(1, round(0.6 * len(nodes)))
+    groups, least = [dataset.labelled], 0  # without classes
+    if dataset.task == "classification":
+        groups, least = [dataset.data.y == c for c in range(dataset.num_classes)], 1
+    for group in groups:
+        nodes = _shuffled(group, generator)
+        first = max(least, round(0.6 * len(nodes)))
         second = max(first, round(0.8 * len(nodes)))
         for chosen, piece in zip(sets, nodes.tensor_split((first, second)), strict=True):
             chosen.append(piece)
     return *_to_masks(dataset.num_nodes, *(torch.cat(chosen) for chosen in sets)), []
 
 
-def _random(dataset: NodeDataset, seed: int) -> _Sets:
-    generator = torch.Generator().manual_seed(seed)
-    nodes = dataset.labelled.nonzero().view(-1)
-    nodes = nodes[torch.randperm(len(nodes), generator=generator)]
-    cuts = (round(0.6 * len(nodes)), round(0.8 * len(nodes)))
-    return *_to_masks(dataset.num_nodes, *nodes.tensor_split(cuts)), []
+def _shuffled(chosen: Tensor, generator: torch.Generator) -> Tensor:  # bool (nodes,) -> (chosen,)
+    nodes = chosen.nonzero().view(-1)
+    return nodes[torch.randperm(len(nodes), generator=generator)]
 
 
 def _fixed(dataset: NodeDataset, seed: int) -> _Sets:
@@ -174,8 +168,7 @@ def _carve(dataset: NodeDataset, nodes: Tensor, seed: int) -> Tensor:
     y = dataset.data.y if dataset.task == "classification" else torch.zeros(len(nodes))
     carved = torch.zeros_like(nodes)
     for c in torch.unique(y[nodes]):
-        of_class = (nodes & (y == c)).nonzero().view(-1)
-        of_class = of_class[torch.randperm(len(of_class), generator=generator)]
+        of_class = _shuffled(nodes & (y == c), generator)
         carved[of_class[: round(CARVED * len(of_class))]] = True
     return carved
 
@@ -260,15 +253,6 @@ def _remedy(protocol: str) -> str:
     return "label more nodes, or choose the sets with a split column"
 
 
-def _check_sets(train: Tensor, val: Tensor, test: Tensor, protocol: str) -> None:
-    """Each set has nodes; masks alone may leave the test set empty."""
-    sizes = f"train {int(train.sum())}, val {int(val.sum())}, test {int(test.sum())}"
-    for name, mask in (("training", train), ("validation", val), ("test", test)):
-        if bool(mask.any()) or (name == "test" and protocol in _SHIPPED):
-            continue
-        raise DataError(f"Expected {name} nodes (got none: {sizes}); {_remedy(protocol)}.")
-
-
 def _absent_classes(dataset: NodeDataset, chosen: Tensor) -> tuple[list[str], int]:
     """The classes that have labelled nodes but none among the chosen, and how many have any."""
     y, classes = dataset.data.y, dataset.num_classes
@@ -300,10 +284,8 @@ def _test_notes(dataset: NodeDataset, test: Tensor) -> list[str]:
     absent, classes = _absent_classes(dataset, test)
     if not absent:
         return []
-    more = len(absent) - NAMES_SHOWN
-    names = ", ".join(absent[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    have, them = ("has", "it") if len(absent) == 1 else ("have", "them")
+    them = "it" if len(absent) == 1 else "them"
     return [
-        f"{len(absent)} of {classes} classes {have} no test node: {names}; "
+        f"{len(absent)} of {classes} classes {have(len(absent))} no test node: {few(absent)}; "
         f"scores say nothing about {them}."
     ]

@@ -71,7 +71,13 @@ def csbm(
         raise DataError(f"Expected `seed` >= 0 (got {seed}).", value=seed)
     lam = math.sqrt(1 + eps) * math.sin(math.pi * phi / 2)
     mu = math.sqrt(n / f * (1 + eps)) * math.cos(math.pi * phi / 2)
-    inside, across = _edge_probabilities(n, degree, lam)
+    # Probabilities of an edge inside a class, and across.
+    inside, across = (degree + lam * math.sqrt(degree)) / n, (degree - lam * math.sqrt(degree)) / n
+    if min(inside, across) < 0 or max(inside, across) > 1:
+        raise DataError(
+            f"Expected edge probabilities in [0, 1] (got {inside:.3g} inside a class, "
+            f"{across:.3g} across); raise `degree` (at least 1 + eps) or `num_nodes`."
+        )
     rng = np.random.default_rng(seed)
     sign = rng.permutation(np.where(np.arange(n) < n // 2, -1, 1))
     rows, cols = _block_edges(rng, sign, inside, across)
@@ -86,18 +92,6 @@ def csbm(
     return from_data(
         data, name="csbm", classes=("minus", "plus"), default_split="published", ready=True
     )
-
-
-def _edge_probabilities(n: int, degree: float, lam: float) -> tuple[float, float]:
-    """Of two nodes of one class, and of two nodes of different classes."""
-    inside = (degree + lam * math.sqrt(degree)) / n
-    across = (degree - lam * math.sqrt(degree)) / n
-    if min(inside, across) < 0 or max(inside, across) > 1:
-        raise DataError(
-            f"Expected edge probabilities in [0, 1] (got {inside:.3g} inside a class, "
-            f"{across:.3g} across); raise `degree` (at least 1 + eps) or `num_nodes`."
-        )
-    return inside, across
 
 
 def _block_edges(

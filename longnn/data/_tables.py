@@ -5,7 +5,6 @@ numbers, so that an id such as ``007`` does not change. Knows nothing of formats
 """
 
 import contextlib
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,10 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from longnn._base.memory import in_words
-from longnn.data._cells import MISSING, are_ambiguous, fold, is_number, plain_numbers
-from longnn.data._errors import DataError, require_memory
+from longnn.data._cells import MISSING, are_numbers, fold, is_number, plain_numbers
+from longnn.data._errors import DataError, few, readable, require_memory
 from longnn.data._formats import ParquetTable, Parts, StoredTable, is_long, is_text
-from longnn.data._text import check_names, unreadable
+from longnn.data._text import check_names, kind_of
 
 _DIGITS = {"true": "1", "false": "0"}
 
@@ -61,7 +60,7 @@ class Table:
     (['007', '8'], [41.0, nan])
     """
 
-    columns: Mapping[str, pa.Array]
+    columns: Any  # Columns, StoredColumns, or a dict that becomes Columns
     path: Path | None = None
     frame: str = "the table"
     has_header: bool = True
@@ -84,10 +83,12 @@ class Table:
     def names(self) -> tuple[str, ...]:
         return tuple(self.columns)
 
+    def __post_init__(self) -> None:
+        if type(self.columns) is dict:
+            object.__setattr__(self, "columns", Columns(self.columns))
+
     def __len__(self) -> int:
-        if isinstance(self.columns, StoredColumns):
-            return self.columns.rows
-        return len(next(iter(self.columns.values()), ()))
+        return self.columns.rows
 
     def only(self, columns: Sequence[str]) -> "Table":
         """The same table with these columns alone."""
@@ -115,9 +116,6 @@ class Table:
 
     def batches(self, names: Sequence[str], rows: int) -> Iterator["Table"]:
         """Some of the columns, so many rows at a time where they are in files, else at once."""
-        if not isinstance(self.columns, StoredColumns):
-            yield self.only(names)
-            return
         start = 0
         for columns in self.columns.batches(names, rows):
             table = replace(self, columns=columns, start=start)
@@ -126,21 +124,12 @@ class Table:
 
     def with_rows(self, key: str, ids: pa.Array, note: str) -> "Table":
         """The table with further rows, of gaps but for their ids."""
-        columns: Mapping[str, pa.Array]
-        if isinstance(self.columns, StoredColumns):
-            columns = self.columns.with_rows(key, ids)
-        else:
-            columns = {n: _longer(c, n == key, ids) for n, c in self.columns.items()}
-        return replace(self, columns=columns, notes=(*self.notes, note))
+        return replace(self, columns=self.columns.with_rows(key, ids), notes=(*self.notes, note))
 
     def with_only(self, rows: np.ndarray, note: str) -> "Table":
         """The table with some of its rows, in order."""
-        columns: Mapping[str, pa.Array]
-        if isinstance(self.columns, StoredColumns):
-            columns = self.columns.with_only(rows)
-        else:
-            columns = {n: c.take(pa.array(rows)) for n, c in self.columns.items()}
         kept = rows if self.kept is None else self.kept[rows]
+        columns = self.columns.with_only(rows)
         return replace(self, columns=columns, kept=kept, notes=(*self.notes, note))
 
     def cells(self, column: str) -> Any:
@@ -163,7 +152,7 @@ class Table:
         if pa.types.is_string(self.columns[column].type):
             reading = self.read[column]
             cells, reading.spellings = fold(cells)
-            if not reading.number and are_ambiguous(cells) and self.parsed(column) is None:
+            if not reading.number and are_numbers(cells) and self.parsed(column) is None:
                 reading.doubt = cells.drop_null()[0].as_py()
         return cells
 
@@ -175,7 +164,7 @@ class Table:
             for word, count in reading.gaps.items():
                 gaps.setdefault(word, []).append(f"{count:,} in {name}")
         shown = {
-            "Read as gaps": [f"{word!r} ({_few(where)})" for word, where in gaps.items()],
+            "Read as gaps": [f"{word!r} ({few(where)})" for word, where in gaps.items()],
             "Read as numbers": [f"{n} ({r.number!r})" for n, r in self.read.items() if r.number],
             "Read as one word": [
                 f"{old!r} and {new!r} in {name}"
@@ -190,7 +179,7 @@ class Table:
             "Read as gaps": "; if these are values, name the words for gaps in missing_words"
         }
         return [
-            f"{what} in {self.name}: {_few(items)}{remedies.get(what, '')}."
+            f"{what} in {self.name}: {few(items)}{remedies.get(what, '')}."
             for what, items in shown.items()
             if items
         ]
@@ -202,10 +191,7 @@ class Table:
             cells = enumerate(self.cells(column).to_pylist())
             wrong = (i for i, v in cells if v and v.lower() not in _DIGITS and not is_number(v))
             row = next(wrong)
-            value = self.columns[column][row].as_py()
-            raise self.error(
-                f"Expected a number (got {_shortened(value)}). {remedy}", row, column, value=value
-            )
+            raise self.wrong("a number", row, column, f". {remedy}")
         self.refuse(np.isinf(values), column, remedy)
         return values
 
@@ -270,15 +256,20 @@ class Table:
         frame = self.frame if path is None else None
         return DataError(message, path=path, table=frame, row=line, column=column, value=value)
 
+    def wrong(self, expected: str, row: int, column: str, remedy: str = ".") -> DataError:
+        """The error for a cell: what was expected of it, what it holds, and what to do."""
+        value = self.columns[column][row].as_py()
+        is_empty = value is None or (isinstance(value, str) and not value.strip())
+        got = "an empty cell" if is_empty else repr(value)
+        got = got if len(got) <= 60 else f"{got[:56]}...{got[-1]}"
+        text = f"Expected {expected} (got {got}){remedy}"
+        return self.error(text, row, column, value=value)
+
     def refuse(self, bad: np.ndarray, column: str, remedy: str) -> None:
         """An error at the first row that is bad, if any is."""
         if bad.any():
             row = int(bad.reshape(len(bad), -1).any(axis=1).argmax())
-            value = self.columns[column][row].as_py()
-            got = "an empty cell" if value is None else _shortened(value)
-            raise self.error(
-                f"Expected a finite number (got {got}). {remedy}", row, column, value=value
-            )
+            raise self.wrong("a finite number", row, column, f". {remedy}")
 
     def _vectors(self, column: str) -> np.ndarray:
         """Lists of one length as rows of numbers; a missing list is a row of gaps."""
@@ -291,8 +282,7 @@ class Table:
             raise self.error("Expected lists of numbers (got empty lists).", column=column)
         other = pc.index(pc.not_equal(lengths, width), True).as_py()
         if other >= 0:
-            value = array[other].as_py()
-            raise self.error(f"Expected a list of {width} numbers.", other, column, value=value)
+            raise self.wrong(f"a list of {width} numbers", other, column)
         try:
             flat = pc.cast(pc.list_flatten(array), pa.float64()).fill_null(float("nan"))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -316,15 +306,6 @@ class Table:
         return None
 
 
-def _few(items: Sequence[str]) -> str:
-    return ", ".join(items[:5]) + (f" and {len(items) - 5} more" if len(items) > 5 else "")
-
-
-def _shortened(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:56]}...{text[-1]}"
-
-
 def as_texts(array: pa.Array) -> Any:
     """Cells as trimmed strings, null where one is empty; 3.0, made so by a gap, is 3."""
     texts = pc.utf8_trim_whitespace(pc.cast(array, pa.string()))
@@ -344,6 +325,26 @@ def _longer(column: pa.Array, is_key: bool, ids: pa.Array) -> pa.Array:
     if is_key:
         return pa.concat_arrays([as_texts(column), ids.cast(pa.string())])
     return pa.concat_arrays([column, pa.nulls(len(ids), column.type)])
+
+
+class Columns(dict[str, pa.Array]):
+    """The columns of a table in memory."""
+
+    @property
+    def rows(self) -> int:
+        return len(next(iter(self.values()), ()))
+
+    def batches(self, names: Sequence[str], rows: int) -> Iterator[dict[str, pa.Array]]:
+        """Some columns, all rows at once."""
+        yield {name: self[name] for name in names}
+
+    def with_rows(self, key: str, ids: pa.Array) -> "Columns":
+        """The same with rows of gaps behind them."""
+        return Columns((n, _longer(c, n == key, ids)) for n, c in self.items())
+
+    def with_only(self, rows: np.ndarray) -> "Columns":
+        """The same with some of the rows."""
+        return Columns((n, c.take(pa.array(rows))) for n, c in self.items())
 
 
 class StoredColumns(Mapping[str, pa.Array]):
@@ -374,14 +375,13 @@ class StoredColumns(Mapping[str, pa.Array]):
         if self._last is not None and self._last[0] == name:
             return self._last[1]
         self._last = None  # one column at a time
-        kind = _value_type(self.parts[0].schema.field(name).type)
+        kind = self.parts[0].schema.field(name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         pieces: list[pa.Array] = []
         for part in self.parts:
             column = _decoded(part.column(name), part.path, name)
-            try:
+            with readable(part.path, kind_of(part.path)):
                 pieces += column.cast(kind).chunks
-            except pa.ArrowException as error:
-                raise unreadable(part.path, error) from error
         array = plain_column(pa.chunked_array(pieces, kind), self.path, name)
         if len(self.added):
             array = _longer(array, name == self.key, self.added)
@@ -425,28 +425,36 @@ def open_table(parts: Parts, room: Path | None = None) -> Table:
     Args:
         parts: the files. Text may have any usual separator, encoding and compression.
         room: a folder where text is stored as Parquet, batch by batch; None: all is read at once.
-
-    Raises:
-        DataError: if a file is empty, truncated or not of the format that its name says.
     """
     opened = parts.open()
     first, path = opened[0], parts.path
     check_names(path, None, first.names)
     columns: Mapping[str, pa.Array]
-    try:
+    with readable(path, kind_of(path)):
         if isinstance(first, StoredTable):
             columns = StoredColumns(opened, path)
             if room is None:
                 needed = sum(part.size for part in opened)
                 require_memory(needed, f"its {columns.rows} rows", path=path)
         elif room is None:
-            columns = _read_text(opened, path)
+            batches, size = [], 0
+            for batch in (batch for stream in opened for batch in stream.batches()):
+                batches.append(batch.select(first.names))
+                size += batch.nbytes
+                require_memory(2.0 * size, "its text", path=path)  # in batches, and in columns
+            read = pa.Table.from_batches(batches, _texts_named(first.names))
+            columns = {name: plain_column(read[name], path, name) for name in first.names}
         else:
-            columns = StoredColumns(_store_text(opened, room / path.name), path)
+            stored = []
+            for number, stream in enumerate(opened):
+                place = room / f"{path.name}-{number:05d}.parquet"
+                with pq.ParquetWriter(place, _texts_named(stream.names)) as writer:
+                    for batch in stream.batches():
+                        writer.write_batch(batch)
+                stored.append(ParquetTable(place))
+            columns = StoredColumns(stored, path)
         if room is None:
             columns = {name: columns[name] for name in first.names}
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise unreadable(path, error) from error
     table = Table(
         columns,
         path,
@@ -461,29 +469,8 @@ def open_table(parts: Parts, room: Path | None = None) -> Table:
     return table
 
 
-def _read_text(streams: Sequence[Any], path: Path) -> dict[str, pa.Array]:
-    names = streams[0].names
-    batches, size = [], 0
-    for stream in streams:
-        for batch in stream.batches():
-            batches.append(batch.select(names))
-            size += batch.nbytes
-            require_memory(2.0 * size, "its text", path=path)  # in batches, and in columns
-    table = pa.Table.from_batches(batches, pa.schema([(name, pa.string()) for name in names]))
-    return {name: plain_column(table[name], path, name) for name in names}
-
-
-def _store_text(streams: Sequence[Any], place: Path) -> list[StoredTable]:
-    """Text as Parquet files, one each."""
-    stored: list[StoredTable] = []
-    for number, stream in enumerate(streams):
-        path = place.with_name(f"{place.name}-{number:05d}.parquet")
-        schema = pa.schema([(name, pa.string()) for name in stream.names])
-        with pq.ParquetWriter(path, schema) as writer:
-            for batch in stream.batches():
-                writer.write_batch(batch)
-        stored.append(ParquetTable(path))
-    return stored
+def _texts_named(names: Sequence[str]) -> pa.Schema:
+    return pa.schema([(name, pa.string()) for name in names])
 
 
 def from_arrow(table: pa.Table, *, path: Path | None = None, frame: str = "the table") -> Table:
@@ -492,10 +479,6 @@ def from_arrow(table: pa.Table, *, path: Path | None = None, frame: str = "the t
     return Table(
         {name: plain_column(table[name], path, name) for name in table.column_names}, path, frame
     )
-
-
-def _value_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _decoded(column: pa.ChunkedArray, path: Path | None, name: str) -> pa.ChunkedArray:

@@ -68,7 +68,14 @@ def read_labels(y: object, task: Task | None, nodes: int) -> tuple[Tensor, Task]
             f"(got {tuple(y.shape)})."
         )
     if y.dim() == 2 or task == "multilabel":
-        return _several_labels(y, task)
+        if task == "classification":
+            raise DataError(
+                f"Expected one class per node (got `y` of shape {tuple(y.shape)}); for several "
+                "labels of yes or no use task='multilabel'."
+            )
+        y = (y[:, None] if y.dim() == 1 else y).float()
+        binary = bool(((y == 0) | (y == 1) | torch.isnan(y)).all())
+        return y, task or ("multilabel" if binary else "regression")
     floating = y.is_floating_point()
     if task is None:
         task = "regression" if floating else "classification"
@@ -125,18 +132,6 @@ task='regression' if they are a quantity."]
         f"{what} holds {number} distinct whole numbers and was taken for classes; use "
         "task='regression' if they are a quantity."
     ]
-
-
-def _several_labels(y: Tensor, task: Task | None) -> tuple[Tensor, Task]:
-    """Several columns: labels of yes or no, or numbers to predict."""
-    if task == "classification":
-        raise DataError(
-            f"Expected one class per node (got `y` of shape {tuple(y.shape)}); for several labels "
-            "of yes or no use task='multilabel'."
-        )
-    y = (y[:, None] if y.dim() == 1 else y).float()
-    binary = bool(((y == 0) | (y == 1) | torch.isnan(y)).all())
-    return y, task or ("multilabel" if binary else "regression")
 
 
 def read_masks(data: GraphTensors, labelled: Tensor) -> tuple[dict[str, Tensor], list[str]]:

@@ -14,7 +14,6 @@ import io
 import itertools
 import lzma
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -23,15 +22,22 @@ import pyarrow as pa
 from pyarrow import csv as pacsv
 
 from longnn.data._cells import MISSING, is_number
-from longnn.data._errors import DataError, require_memory
+from longnn.data._errors import DataError, readable, require_memory
 
 #: What the name promises; ``None`` promises nothing.
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": None, ".dat": None}
-COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+#: By suffix, how a compressed file begins and how it is opened; the content decides, not the name.
+COMPRESSED: dict[str, tuple[bytes, Any]] = {
+    ".gz": (b"\x1f\x8b", gzip.open),
+    ".bz2": (b"BZh", bz2.open),
+    ".xz": (b"\xfd7zXZ\x00", lzma.open),
+    ".zst": (b"\x28\xb5\x2f\xfd", lambda path: pa.input_stream(str(path), compression="zstd")),
+}
 _NAMES = {",": "','", ";": "';'", "\t": "a tab", "|": "'|'", " ": "a space"}
 #: A number with a decimal comma, perhaps with points between thousands.
 DECIMAL_COMMA = re.compile(r"[-+]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][-+]?\d+)?")
 _PLAIN_NUMBER = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?$", re.IGNORECASE)
+_POINT_NUMBER = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?", re.IGNORECASE)
 _DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
 _SAMPLE = 2**16  # characters that decide the separator
 _HEAD = 2**20  # bytes that decide the header
@@ -45,8 +51,6 @@ USUAL_NAMES = re.compile(
 INDEX = "Unnamed: 0"
 Header = Literal["auto", "yes", "no"]
 _PIECE = 2**22  # bytes that are read, decoded and parsed at once
-_PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
-_ZSTD = b"\x28\xb5\x2f\xfd"
 MARKS = {  # longest first: that of UTF-32 begins like that of UTF-16
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -60,10 +64,6 @@ _FOREIGN = {
     b"PAR1": "a Parquet file",
     b"SQLite format 3": "an SQLite database",
 }
-
-
-#: What reading a damaged compressed file raises.
-BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, ValueError)
 
 
 def table_suffix(path: Path) -> str:
@@ -93,9 +93,6 @@ class TextStream:
     Args:
         path: the file, plain or compressed.
         header: whether its first line has names; ``"auto"`` recognises a line like the others.
-
-    Raises:
-        DataError: if the file is empty, truncated, or no text.
 
     Attributes:
         names: of the columns; ``column_1``, ... without a header.
@@ -130,7 +127,9 @@ class TextStream:
         text = next(self._text(_HEAD), b"")
         suffix = table_suffix(path)
         usual = SEPARATORS[suffix]
-        self.separator, self.doubt = _recognise(_sample(text), usual)
+        end = len(text) if len(text) <= _SAMPLE else text.rfind(b"\n", 0, _SAMPLE) + 1
+        sample = text[: end or _SAMPLE].decode("utf-8", errors="ignore")  # no line is cut
+        self.separator, self.doubt = _recognise(sample, usual)
         if self.separator != (usual or "\t"):
             said = (*said, f"the separator {_NAMES[self.separator]}")
         if self.separator == " ":
@@ -156,54 +155,54 @@ class TextStream:
         return {",": ".", ";": ","}.get(self.separator, "")
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, every cell a text.
-
-        Raises:
-            DataError: for a record with too few or too many cells, or a quote that is not closed,
-                with its line.
-        """
+        """All rows, every cell a text."""
         bad: list[Any] = []
 
         def refuse(row: Any) -> str:
             bad.append(row)
             return "error"
 
-        rows, last, pieces = 0, "", _Pieces(self._text(_PIECE))
-        try:
-            reader = pacsv.open_csv(
-                pa.PythonFile(pieces, mode="r"),
-                read_options=pacsv.ReadOptions(
-                    column_names=self.names,
-                    skip_rows=self._skip,
-                    use_threads=False,
-                    block_size=_PIECE,
-                ),
-                parse_options=pacsv.ParseOptions(
-                    delimiter=self.separator, newlines_in_values=True, invalid_row_handler=refuse
-                ),
-                convert_options=pacsv.ConvertOptions(
-                    column_types={name: pa.string() for name in self.names},
-                    strings_can_be_null=False,
-                ),
-            )
-            for batch in reader:
-                if batch.num_rows:
-                    rows, last = rows + batch.num_rows, batch.columns[-1][-1].as_py()
-                    yield batch
-        except pa.ArrowException as error:
-            raise self._error(bad, error) from error
+        last, pieces = "", _Pieces(self._text(_PIECE))
+        with readable(self.path, kind_of(self.path)):
+            try:
+                reader = pacsv.open_csv(
+                    pa.PythonFile(pieces, mode="r"),
+                    read_options=pacsv.ReadOptions(
+                        column_names=self.names,
+                        skip_rows=self._skip,
+                        use_threads=False,
+                        block_size=_PIECE,
+                    ),
+                    parse_options=pacsv.ParseOptions(
+                        delimiter=self.separator,
+                        newlines_in_values=True,
+                        invalid_row_handler=refuse,
+                    ),
+                    convert_options=pacsv.ConvertOptions(
+                        column_types={name: pa.string() for name in self.names},
+                        strings_can_be_null=False,
+                    ),
+                )
+                for batch in reader:
+                    if batch.num_rows:
+                        last = batch.columns[-1][-1].as_py()
+                        yield batch
+            except pa.ArrowException as error:
+                if bad:
+                    raise self._ragged(bad[0]) from error
+                if "straddl" in str(error):  # Arrow looks for the end of a record in two blocks
+                    raise self._unclosed() from error
+                raise
         if "\n" in last and not pieces.end.rstrip().endswith(b'"'):
             raise self._unclosed()
 
     def line(self, row: int) -> int:
         """1-based line on which a row ends, counted from 0; blank lines are no rows."""
-        return self._line(row + int(self.has_header))
-
-    def _line(self, record: int) -> int:
+        row += int(self.has_header)
         reader = self._records(self._text(_PIECE))
         try:
             for cells in reader:
-                if cells and (record := record - 1) < 0:
+                if cells and (row := row - 1) < 0:
                     break
         except csv.Error:  # a cell of more than 131,072 characters: count the line breaks
             return sum(piece.count(b"\n") for piece in self._text(_PIECE))
@@ -234,10 +233,9 @@ class TextStream:
     def _opened(self) -> Any:
         with self.path.open("rb") as file:
             magic = file.read(8)
-        if magic.startswith(_ZSTD):
-            return pa.input_stream(str(self.path), compression="zstd")
-        packed = next((o for m, o in _PACKED.items() if magic.startswith(m)), None)
-        return self.path.open("rb") if packed is None else packed(self.path, "rb")
+        packings = (unpack for begin, unpack in COMPRESSED.values() if magic.startswith(begin))
+        unpack = next(packings, None)
+        return self.path.open("rb") if unpack is None else unpack(self.path)
 
     def _find_encoding(self, start: bytes) -> tuple[str | None, tuple[str, ...]]:
         """The encoding to translate from, None for UTF-8; and what it is, in words."""
@@ -271,12 +269,11 @@ class TextStream:
     def _text(self, size: int) -> Iterator[bytes]:
         """The text as UTF-8 without a byte-order mark, in pieces of whole lines."""
         decoder = codecs.getincrementaldecoder(self._encoding)() if self._encoding else None
-        is_first, rest, read = True, [b""], 0
+        is_first, rest = True, [b""]
         comments = SEPARATORS[table_suffix(self.path)] is None
         with self._opened() as stream:
             while True:
                 piece = _read(stream, size, self.path)
-                read += len(piece)
                 is_last = len(piece) < size
                 if decoder is not None:
                     try:
@@ -302,10 +299,7 @@ class TextStream:
                 if is_last:
                     return
 
-    def _error(self, bad: list[Any], error: Exception) -> DataError:
-        if not bad:  # Arrow looks for the end of a record in two blocks
-            return self._unclosed() if "straddl" in str(error) else unreadable(self.path, error)
-        row = bad[0]
+    def _ragged(self, row: Any) -> DataError:
         usual = SEPARATORS[table_suffix(self.path)]
         or_else = "" if self.separator == usual else f", or the separator is not {self.separator!r}"
         return DataError(
@@ -319,7 +313,7 @@ class TextStream:
         return DataError(
             "Expected a closing quote; the file may be truncated.",
             path=self.path,
-            row=self._line(2**62),
+            row=self.line(2**62),
             column=self.names[-1],
         )
 
@@ -375,11 +369,9 @@ def is_like_others(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     return recurs and (len(numbers) < 2 or not in_order)
 
 
-def unreadable(path: Path, error: Exception) -> DataError:
-    """The error for a file that its reader rejects."""
-    kind = table_suffix(path).lstrip(".")
-    reason = f"{type(error).__name__}: {error}"
-    return DataError(f"Expected a readable, complete {kind} file (got {reason}).", path=path)
+def kind_of(path: Path) -> str:
+    """What a file is by its name, in words."""
+    return f"{table_suffix(path).lstrip('.')} file"
 
 
 def check_names(path: Path | None, frame: str | None, names: Sequence[str]) -> None:
@@ -393,16 +385,10 @@ def check_names(path: Path | None, frame: str | None, names: Sequence[str]) -> N
 def _read(stream: Any, size: int, path: Path) -> bytes:
     """So many bytes, or all that are left."""
     pieces: list[bytes] = []
-    try:
+    with readable(path, "compressed file"):
         while size > 0 and (piece := stream.read(size)):
             pieces.append(piece)
             size -= len(piece)
-    except BROKEN as error:
-        raise DataError(
-            f"Expected a complete compressed file (got {type(error).__name__}: {error}); "
-            "it may be truncated.",
-            path=path,
-        ) from error
     return b"".join(pieces)
 
 
@@ -419,27 +405,22 @@ def join_spaces(content: bytes) -> bytes:
     return re.sub(rb"[ \t]+", b"\t", content)
 
 
-def _sample(content: bytes) -> str:
-    """The first lines, none of them cut."""
-    if len(content) <= _SAMPLE:
-        return content.decode("utf-8")
-    end = content.rfind(b"\n", 0, _SAMPLE) + 1
-    return content[: end or _SAMPLE].decode("utf-8", errors="ignore")
-
-
 def _recognise(sample: str, usual: str | None) -> tuple[str, str]:
     """The separator, and a doubt in words where another one seems right but is not sure."""
     shares = {mark: _share(sample, mark) for mark in (usual or "\t", "\t", ";", "|", ",")}
     if shares[","] == 1:
         for mark in (";", "\t", "|"):  # 1,5;2,5 can be split either way
-            if shares[mark] == 1 and _commas_are_decimal(sample, mark):
+            cells = [cell.strip() for cells in _records(sample, mark) for cell in cells]
+            with_comma = [cell for cell in cells if "," in cell]
+            if shares[mark] == 1 and all(map(DECIMAL_COMMA.fullmatch, with_comma)):
                 return mark, ""
     best = max(shares, key=lambda mark: shares[mark])  # the first of equals: the usual one
     if shares[best] > 1 / 2:
         return best, ""
     spaced = join_spaces(sample.encode()).decode()
     if '"' not in sample and _share(spaced, "\t") == 1:
-        if usual is None or _holds_numbers(spaced):
+        cells = [cell for cells in _records(spaced, "\t")[1:] for cell in cells]
+        if usual is None or (cells and all(map(_POINT_NUMBER.fullmatch, cells))):
             return " ", ""
         return usual, "the separator seems to be a space: save it with commas, or call it .txt"
     return usual or "\t", ""
@@ -458,14 +439,3 @@ def _share(sample: str, separator: str) -> float:
     if not records or len(records[0]) < 2:
         return 0.0
     return sum(len(cells) == len(records[0]) for cells in records) / len(records)
-
-
-def _commas_are_decimal(sample: str, separator: str) -> bool:
-    cells = [cell.strip() for cells in _records(sample, separator) for cell in cells]
-    return all(DECIMAL_COMMA.fullmatch(cell) for cell in cells if "," in cell)
-
-
-def _holds_numbers(sample: str) -> bool:
-    """Whether all cells below the first record are numbers."""
-    cells = [cell for cells in _records(sample, "\t")[1:] for cell in cells]
-    return bool(cells) and all(re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", c, re.I) for c in cells)

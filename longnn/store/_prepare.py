@@ -293,7 +293,6 @@ class Ingest:
             listed.numbered,
             ids,
             source=nodes.source,
-            unknown_ids=options.unknown_ids,
             types=types,
             on_share=partial(self.tell, "numbering edges"),
         )

@@ -57,30 +57,32 @@ def test_identity_features_have_a_limit(write, monkeypatch):
         load_files(write("e.csv", EDGES), features="identity")
 
 
-def test_missing_files(write, tmp_path):
+#: The files of a folder, what is asked of it, and words of the error.
+FOLDERS = [
+    ({}, ".", MissingFileError, r": Expected a file edges\.\* .*\.parquet"),
+    ({}, "no.csv", MissingFileError, r"no\.csv: Expected a file here \(found none\)"),
+    ({"payments.csv": EDGES, "people.csv": "id,age\nx,1\n"}, ".", DataError,
+     r"people\.csv: .*one table, give the edge file itself"),
+    ({"payments.csv": EDGES, "old.tsv": EDGES}, ".", DataError,
+     r"\(got \.csv, \.tsv; it has old\.tsv, .*: give the edge"),
+    ({"edges.csv": EDGES, "edges.tsv": EDGES}, ".", DataError,
+     r"one edges file or folder \(got edges\.csv, edges\.tsv\)"),
+    ({"e.docx": EDGES}, "e.docx", DataError, r"a file of type \.csv, .* \(got '\.docx'\)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "graph", "kind", "message"), FOLDERS)
+def test_files_that_are_not_there_or_too_many(files, graph, kind, message, write, tmp_path):
+    for name, text in files.items():
+        write(name, text)
+    with pytest.raises(kind, match=message):
+        load_files(tmp_path / graph)
+
+
+def test_missing_node_files(write, tmp_path):
     edges = write("e.csv", EDGES)
-    for call in (lambda: load_files(tmp_path / "no.csv"), lambda: load_files(edges, "no.npz")):
-        with pytest.raises(MissingFileError, match=r"no\..*: Expected a file here \(found none\)"):
-            call()
-    with pytest.raises(FileNotFoundError):
-        load_files(tmp_path / "no.csv")
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    with pytest.raises(MissingFileError, match=r"empty: Expected a file edges\.\* .*\.parquet"):
-        load_files(empty)
-    (empty / "payments.csv").write_text(EDGES)
-    (empty / "people.csv").write_text("id,age\nx,1\n")
-    with pytest.raises(DataError, match=r"people\.csv: .*one table, give the edge file itself"):
-        load_files(empty)
-    (empty / "old.tsv").write_text(EDGES)
-    with pytest.raises(DataError, match=r"\(got \.csv, \.tsv; it has old\.tsv, .*: give the edge"):
-        load_files(empty)
-    write("edges.csv", EDGES)
-    write("edges.tsv", EDGES)
-    with pytest.raises(DataError, match=r"one edges file or folder \(got edges\.csv, edges\.tsv\)"):
-        load_files(tmp_path)
-    with pytest.raises(DataError, match=r"Expected a file of type \.csv, .* \(got '\.docx'\)"):
-        load_files(write("e.docx", EDGES))
+    with pytest.raises(FileNotFoundError, match=r"no\.npz: Expected a file here \(found none\)"):
+        load_files(edges, "no.npz")
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(DataError, match=r"folder\.csv: Expected parts of a table .*in the folder"):
         load_files(edges, tmp_path / "folder.csv")
@@ -161,7 +163,7 @@ def test_what_pytorch_trusts_is_left_as_it_was(tmp_path):
         ({"x": X, "edge_index": np.array([["a"], ["b"]])}, "`edge_index` to hold numbers"),
         ({"x": X}, "adjacency matrix or `edge_index`"),
         (sp.csr_array(X), r"a square adjacency \(got \(9, 3\)\)"),
-        (-adjacency(), "weights finite and >= 0"),
+        (-adjacency(), "finite and >= 0"),
         ({"x": torch.eye(2)}, r"`edge_index` in the file \(got x\)"),
         ([1, 2], r"Expected a PyG Data \(got list\)"),
     ],

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from longnn.data import DataError, from_data, load
+from longnn.data import from_data, load
 from longnn.data._files import load_files
 from tests.data.examples import (
     EDGES,
@@ -24,6 +24,7 @@ from tests.data.examples import (
     reference,
     write_table,
 )
+from tests.data.test_reader_suite import assert_alike, both
 
 
 @pytest.mark.parametrize("edge_format", [".csv", ".tsv", ".parquet", ".npz", ".mtx"])
@@ -107,16 +108,16 @@ READ = {
     "named nodes": (EDGES, NODES, {}, {
         "ids": ["a", "b", "c", "d"], "classes": ("cat", "dog"), "y": [0, 1, -1, 0],
         "feature_names": ("size", "hue"), "x": [[1, 0.5], [2, 0.25], [3, -1], [40, 0]],
-        "sets": ["train", "val", "", "test"],
+        "sets": ["train", "val", "", "test"], "edge_weight": None,
         "edge_index": [[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]],
         "notes": ("All 3 edges were listed one way; each was made two-way.",),
     }),
     "named columns": (*COLUMNS, {**ENDS, **NAMED, "feature_columns": ["g"]}, {
         "x": [[5], [6], [7]], "feature_names": ("g",), "edge_weight": [2, 2, 3, 3],
         "classes": ("u", "v"), "sets": ["train", "test", ""],
-        "note": "Columns of e.csv not used: when.",
+        "note": "Columns of edges.csv not used: when.",
     }),
-    "columns without a name": (*COLUMNS, ENDS, {"note": f"Columns of e.csv not used: {HINT}"}),
+    "columns without a name": (*COLUMNS, ENDS, {"note": f"Columns of edges.csv not used: {HINT}"}),
     "weights": (WEIGHTED, None, {}, {
         "edge_index": [[0, 0, 1, 2], [1, 2, 0, 0]], "edge_weight": [2, 2, 2, 2],
         "note": "Edges of weight 0, which are none, were dropped: 1.",
@@ -140,6 +141,33 @@ READ = {
     "labels that may be missing": (
         PATH, "id,f,p\na,1,0\nb,2,1\nc,3,0\n",
         {"label_column": ["p", "q"], "optional_columns": ["label_column"]}, {"y": [-1, -1, -1]},
+    ),
+    "repeated edges are counted": (EDGES + "a,b\na,b\n", NODES, {"repeats": "count"}, {
+        "edge_weight": [3, 3, 1, 1, 1, 1],
+    }),
+    "commas that could be either": ("0;1\n1;2\n", "0;1,5\n1;2,5\n2;3,5\n", {}, {
+        "x": [[1.5], [2.5], [3.5]],
+    }),
+    "decimal commas": (
+        "source;target;weight\na;b;1,5\nb;c;2\n", "id;f;y\na;1;0,5\nb;2;\nc;4;2,25\n", {},
+        {"task": "regression", "y": [0.5, None, 2.25], "edge_weight": [1.5, 1.5, 2, 2]},
+    ),
+    "unknown ids are dropped": (
+        "source,target,weight\na,b,2\nghost,a,7\nb,c,3\nc,ghost,9\nc,d,4\n", NODES,
+        {"unknown_ids": "drop"}, {
+            "edge_index": [[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]],
+            "edge_weight": [2, 2, 3, 3, 4, 4],
+            "note": "Edges with an end that is not in nodes.csv were dropped: 2 of 5.",
+        },
+    ),
+    "unknown ids are added": (
+        "source,target\na,b\nghost,a\nb,c\nc,spirit\nc,d\n", NODES, {"unknown_ids": "add"}, {
+            "ids": ["a", "b", "c", "d", "ghost", "spirit"], "y": [0, 1, -1, 0, -1, -1],
+            "edge_index": [[0, 0, 1, 1, 2, 2, 2, 3, 4, 5], [1, 4, 0, 2, 1, 3, 5, 2, 0, 2]],
+            "x": [[1, 0, 0.5, 0], [2, 0, 0.25, 0], [3, 0, -1, 0], [40, 0, 0, 0],
+                  [2.5, 1, 0.125, 1], [2.5, 1, 0.125, 1]],
+            "note": "Nodes that only edges.csv names were added, with gaps in all columns: 2.",
+        },
     ),
     # Nodes that only edges name: as they appear, unless all are numbers of 64 bits.
     "words of edges": ("u,v\nz,a\nb,z\nc,d\n", None, {}, {"ids": ["z", "a", "b", "c", "d"]}),
@@ -177,15 +205,21 @@ for _text, _asked, _task, _classes, _y in LABELS:
 
 def plain(tensor):
     """A tensor as lists, with None where there is no number."""
+    if tensor is None:
+        return None
     values = np.array(tensor.tolist(), dtype=object)
     return np.where(values != values, None, values).tolist()
 
 
 @pytest.mark.parametrize("name", READ)
-def test_what_is_read(name, write):
+def test_what_is_read(name, write, tmp_path):
+    """From memory and from disk."""
     edges, nodes, options, expected = READ[name]
-    nodes = None if nodes is None else write("n.csv", nodes)
-    d = load_files(write("e.csv", edges), nodes, **options)
+    write("edges.csv", edges)
+    if nodes is not None:
+        write("nodes.csv", nodes)
+    d, disk = both(tmp_path, options, tmp_path.parent / f"{tmp_path.name}-made")
+    assert_alike(d, disk)
     masks = [(role, d.data.get(f"{role}_mask")) for role in ("train", "val", "test")]
     for field, value in expected.items():
         if field == "note":
@@ -193,8 +227,8 @@ def test_what_is_read(name, write):
         elif field == "sets":
             in_role = [{k for k, mask in masks if mask[i]} for i in range(d.num_nodes)]
             assert in_role == [{role} if role else set() for role in value]
-        elif field in d.data:
-            assert plain(d.data[field]) == value
+        elif field in ("x", "y", "edge_index", "edge_weight"):
+            assert plain(d.data.get(field)) == value
         else:
             found = getattr(d, field)
             assert (list(found) if field == "ids" else found) == value
@@ -264,32 +298,3 @@ def test_made_features(write):
     assert "There are no features: log(1 + degree) is used." in auto.notes
     chosen = load_files(edges, write("n2.csv", "id,f\na,text\nb,y\nc,x\n"), features="degree")
     assert torch.equal(chosen.data.x, degree.data.x)  # the text column is not looked at
-
-
-def test_edges_of_unknown_nodes_can_be_dropped(write):
-    """What is left is the graph of the other lines, weights too."""
-    nodes = write("nodes.csv", NODES)
-    edges = "source,target,weight\na,b,2\nghost,a,7\nb,c,3\nc,ghost,9\nc,d,4\n"
-    known = "source,target,weight\na,b,2\nb,c,3\nc,d,4\n"
-    dropped = load_files(write("edges.csv", edges), nodes, unknown_ids="drop", name="one")
-    plain = load_files(write("known.csv", known), nodes, name="one")
-    assert dropped.fingerprint() == plain.fingerprint()
-    note = "Edges with an end that is not in nodes.csv were dropped: 2 of 5."
-    assert [n for n in dropped.notes if n not in plain.notes] == [note]
-
-
-def test_unknown_nodes_can_be_added(write):
-    """As if the node file had a line of gaps for each; the graph keeps all edges."""
-    edges = write("edges.csv", "source,target\na,b\nghost,a\nb,c\nc,spirit\nc,d\n")
-    added = load_files(edges, write("nodes.csv", NODES), unknown_ids="add", name="one")
-    full = write("full.csv", NODES + "ghost,,,,\nspirit,,,,\n")
-    plain = load_files(edges, full, name="one")
-    assert added.fingerprint() == plain.fingerprint()
-    assert list(added.ids) == list(plain.ids)
-    note = "Nodes that only edges.csv names were added, with gaps in all columns: 2."
-    assert [n for n in added.notes if n not in plain.notes] == [note]
-    known = write("known.csv", "source,target\na,b\nb,c\n")
-    same = load_files(known, write("nodes.csv", NODES), unknown_ids="add", name="one")
-    assert same.fingerprint() == load_files(known, write("nodes.csv", NODES)).fingerprint()
-    with pytest.raises(DataError, match="Expected missing='fill' where unknown_ids='add'"):
-        load_files(edges, full, unknown_ids="add", missing="error")

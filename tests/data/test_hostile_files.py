@@ -111,14 +111,14 @@ BAD: dict[str, tuple[str, Make, str]] = {
     # Members of the archive.
     "compression": ("g.npz", patched(8, 99), "NotImplementedError: .* array 'edge_index'"),
     "deflate": ("g.npz", patched(70, 255), "array 'edge_index'"),
-    "no array": ("g.npz", lambda p: zip_of(p, "edge_index.npy", b"hello world"), "not an array"),
+    "no array": ("g.npz", lambda p: zip_of(p, "edge_index.npy", b"hello world"), "magic string"),
     "header": (
         "g.npz",
         array_of("{'shape': (3,)}"),
-        "KeyError: 'fortran_order' in its array 'edge_index'",
+        "ValueError: Header does not .* in its array 'edge_index'",
     ),
-    "syntax": ("g.npz", array_of("{'shape': (3,"), "SyntaxError"),
-    "long header": ("g.npz", array_of(" " * 20_000), "a header of 20000 characters"),
+    "syntax": ("g.npz", array_of("{'shape': (3,"), "array .edge_index"),
+    "long header": ("g.npz", array_of(" " * 20_000), "Header info length .20000. is large"),
     "promised": (
         "g.npz",
         array_of(header("<f8", "(1000000000,)")),
@@ -440,7 +440,7 @@ def test_a_pickle_that_is_cut_or_lies(content: bytes, tmp_path: Path) -> None:
     path.write_bytes(content)
     tracemalloc.start()
     try:
-        with pytest.raises(DataError, match=r"ind\.cora\.tx: Expected a complete pickle"):
+        with pytest.raises(DataError, match=r"ind\.cora\.tx: Expected a readable, complete pickle"):
             read_pickle(path)
         assert tracemalloc.get_traced_memory()[1] < 2**24
     finally:

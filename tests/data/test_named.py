@@ -1,18 +1,17 @@
 """Named datasets: read without writing beside them, cached, and clear when missing."""
 
+import gzip
 import hashlib
 import io
 import os
 import re
 import subprocess
 import sys
-import types
 import urllib.error
 import urllib.request
 import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -22,7 +21,7 @@ from longnn.data._errors import DatasetUnavailable
 from longnn.data._features import row_normalize
 from longnn.data._named import load_named
 from longnn.data._rawfiles import _SecureRedirects, cache_root, data_root, fetch, known_sums
-from longnn.data._rawreaders import READERS, read_word_lists
+from longnn.data._rawreaders import READERS
 from tests.data.examples import write_webkb
 
 NAMES = [
@@ -95,15 +94,6 @@ class TestWithoutNetwork:
             load_named("texas", home)
         assert re.search(r"expected the files out1_graph_edges\.txt in ", str(caught.value))
 
-    def test_arxiv_asks_for_ogb(self, home, monkeypatch):
-        for file in find_named("ogbn-arxiv").files:
-            path = home / "ogbn_arxiv" / file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-        monkeypatch.setitem(sys.modules, "ogb", None)
-        with pytest.raises(DatasetUnavailable, match="needs the optional package ogb: pip install"):
-            load_named("ogbn-arxiv", home)
-
 
 class TestFromRawFiles:
     def test_graph_is_undirected_normalised_and_explained(self, home):
@@ -136,8 +126,9 @@ class TestFromRawFiles:
 
         def count(paths):
             runs.append(1)
-            return read_word_lists(paths)
+            return read(paths)
 
+        read = READERS["word-lists"]
         monkeypatch.setitem(READERS, "word-lists", count)
         for _ in range(2):
             load_named("texas", home / "data")
@@ -261,30 +252,13 @@ class TestDownload:
             load_named("texas", home / "data")
         assert list((home / "data").iterdir()) == []
 
-    def test_arxiv_goes_through_ogb(self, home, monkeypatch):
-        class FakeOgb:
-            def __init__(self, name, root):
-                assert name == "ogbn-arxiv"
-                for file in find_named("ogbn-arxiv").files:
-                    path = Path(root) / "ogbn_arxiv" / file
-                    assert path.read_text() == file
-
-            def __getitem__(self, index):
-                edges = np.array([[0, 1], [1, 2]])
-                x = -np.ones((3, 2), dtype=np.float32)
-                return {"node_feat": x, "edge_index": edges}, np.array([[0], [1], [1]])
-
-            def get_idx_split(self):
-                return {"train": np.array([0]), "valid": np.array([1]), "test": np.array([2])}
-
-        module = types.ModuleType("ogb.nodeproppred")
-        module.NodePropPredDataset = FakeOgb
-        monkeypatch.setitem(sys.modules, "ogb", types.ModuleType("ogb"))
-        monkeypatch.setitem(sys.modules, "ogb.nodeproppred", module)
+    def test_arxiv_is_read_from_its_archive(self, home, monkeypatch):
+        tables = ("0,1\n1,2\n", "-1,-1.0\n" * 3, "0\n1\n1\n", "0\n", "1\n", "2\n")
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as archive:
-            for file in (*find_named("ogbn-arxiv").files, "mapping/README.md"):
-                archive.writestr(f"arxiv/{file}", file)
+            for file, text in zip(find_named("ogbn-arxiv").files, tables, strict=True):
+                archive.writestr(f"arxiv/{file}", gzip.compress(text.encode()))
+            archive.writestr("arxiv/mapping/README.md", "")
 
         def open_url(self, url, timeout):
             assert url == "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
@@ -299,8 +273,27 @@ class TestDownload:
         assert files == set(find_named("ogbn-arxiv").files)
         assert d.data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
         assert d.data.x.unique().tolist() == [-1]  # embeddings stay as they are
+        assert d.data.y.tolist() == [0, 1, 1]
         assert d.data.val_mask.tolist() == [False, True, False]
         assert d.default_split == "fixed"
+
+    @pytest.mark.parametrize(
+        ("file", "text", "match"),
+        [
+            ("raw/edge", "0,9\n", r"edge\.csv\.gz: Expected edges between the nodes 0\.\.2"),
+            ("raw/node-feat", "a,b\n", "readable, complete table of numbers"),
+            ("raw/node-label", "0\n", "Expected 3 labels"),
+            ("split/time/valid", "3\n", r"valid\.csv\.gz: Expected nodes 0\.\.2"),
+        ],
+    )
+    def test_damaged_tables_of_arxiv(self, home, file, text, match):
+        tables = ("0,1\n1,2\n", "-1,-1.0\n" * 3, "0\n1\n1\n", "0\n", "1\n", "2\n")
+        for name, whole in zip(find_named("ogbn-arxiv").files, tables, strict=True):
+            path = home / "ogbn_arxiv" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(gzip.compress((text if name.startswith(file) else whole).encode()))
+        with pytest.raises(DataError, match=match):
+            load_named("ogbn-arxiv", home)
 
 
 def test_unknown_name_offers_the_nearest():

@@ -109,7 +109,9 @@ HOSTILE = {
 def test_what_a_pickle_must_not_do(case, tmp_path):
     path = tmp_path / "ind.cora.x"
     path.write_bytes(HOSTILE[case])
-    with pytest.raises(DataError, match=r"ind\.cora\.x: Expected a complete pickle") as error:
+    with pytest.raises(
+        DataError, match=r"ind\.cora\.x: Expected a readable, complete pickle"
+    ) as error:
         read_pickle(path)
     assert "\n" not in str(error.value)
 

@@ -27,8 +27,6 @@ NUMBERS = "source,target\n0,1\n1,2\n2,3\n3,0\n"
 CASES = {
     "plain": (EDGES, NODES, {}, None),
     "without nodes": (EDGES, None, {}, None),
-    "numbers without nodes": ("source,target\n30,7\n7,-5\n-5,30\n", None, {}, None),
-    "ids with zeros are text": ("source,target\n007,7\n7,08\n08,007\n", None, {}, None),
     "self loops and repeats": (EDGES + "a,a\na,b\nb,a\n", NODES, {}, None),
     "self loops are kept": (EDGES + "a,a\n", NODES, {"self_loops": True}, None),
     "white space around ids": (
@@ -93,24 +91,6 @@ CASES = {
         {},
         None,
     ),
-    "regression": (EDGES, NODES, {"label_column": ["size"]}, None),
-    "several labels": (
-        EDGES,
-        "id,f,p,q\na,1,0,1\nb,2,1,\nc,3,0,0\nd,4,1,1\n",
-        {"label_column": ["p", "q"]},
-        None,
-    ),
-    "own split": (
-        EDGES,
-        NODES.replace(",", ",")
-        .replace("label\n", "label,split\n")
-        .replace("x\nb", "x,train\nb")
-        .replace("y\nc", "y,train\nc")
-        .replace("x\nd", "x,val\nd")
-        .replace("blue,\n", "blue,,test\n"),
-        {},
-        None,
-    ),
     "features of degree": (EDGES, NODES, {"features": "degree"}, None),
     "chosen columns": (
         EDGES,
@@ -118,19 +98,6 @@ CASES = {
         {"feature_columns": ["hue"], "category_columns": ["size"]},
         None,
     ),
-    "named columns": (
-        EDGES.replace("source,target", "who,whom"),
-        NODES.replace("id,", "key,").replace("label", "team"),
-        {
-            "source_column": "whom",
-            "target_column": "who",
-            "id_column": "key",
-            "label_column": ["team"],
-        },
-        None,
-    ),
-    "unknown ids are dropped": (EDGES + "a,zoe\nzed,b\n", NODES, {"unknown_ids": "drop"}, None),
-    "unknown ids are added": (EDGES + "a,zoe\nzed,b\n", NODES, {"unknown_ids": "add"}, None),
     "unknown numbers are added": (
         NUMBERS + "9,1\n5,9\n",
         "id,f,label\n0,1,x\n1,2,y\n2,3,x\n3,5,y\n",
@@ -173,7 +140,6 @@ CASES = {
         {"ids": "numbers"},
         None,
     ),
-    "repeated edges are counted": (EDGES + "a,b\na,b\n", NODES, {"repeats": "count"}, None),
     "empty target": (EDGES + "b,\u00a0\n", NODES, {}, r"line {7}, column 'target': .*empty cell"),
     "empty id": (EDGES, NODES.replace("\nc,", "\n ,"), {}, r"line {4}, column 'id': .*empty cell"),
     "an id twice": (
@@ -221,12 +187,6 @@ CASES = {
         {"label_column": ["size", "label"], "task": "classification"},
         r"one label column for class.*\(got size, label",
     ),
-    "whole numbers are ordered as numbers": (
-        EDGES,
-        "id,f,label\na,1,10\nb,2,9\nc,4,10\nd,7,\n",
-        {},
-        None,
-    ),
     "bad split": (
         EDGES,
         "id,f,label,split\na,1,x,train\nb,2,y,exam\nc,3,x,val\nd,4,y,test\n",
@@ -254,8 +214,6 @@ TYPED = "source,target,edge_type\na,b,friend\nb,c,work\nc,d,friend\nd,a,work\nb,
 LONG = "id,feature,value\na,w2,1\nb,w1,0.5\na,w2,2\nd,w1,4\n"
 WORDS = "id,note,label\na,red and green,x\nb,green tea,y\nc,red wine,x\nd,,\n"
 CASES |= {
-    "weights": (WEIGHTED, NODES, {}, None),
-    "weights and loops": (WEIGHTED, NODES, {"self_loops": True}, None),
     "negative weight": (
         WEIGHTED + "d,c,-1\n",
         NODES,
@@ -619,23 +577,3 @@ def test_a_foreign_letter_far_from_the_beginning(tmp_path):
     memory, disk = both(tmp_path, {}, tmp_path.parent / f"{tmp_path.name}-made")
     assert_alike(memory, disk)
     assert memory.ids[-1] == "é"
-
-
-def test_repeated_edges_are_counted(tmp_path):
-    """An edge that is listed three times has weight 3; by default it has none."""
-    write(tmp_path, "edges", EDGES + "a,b\na,b\n", "csv")
-    write(tmp_path, "nodes", NODES, "csv")
-    made = tmp_path.parent / f"{tmp_path.name}-made"
-    memory, disk = both(tmp_path, {"repeats": "count"}, made)
-    assert_alike(memory, disk)
-    for graph in (memory, disk):
-        weights = dict(
-            zip(
-                map(tuple, graph.data.edge_index.T.tolist()),
-                graph.data.edge_weight.tolist(),
-                strict=True,
-            )
-        )
-        assert weights[0, 1] == weights[1, 0] == 3
-        assert weights[1, 2] == 1
-    assert load(tmp_path).data.get("edge_weight") is None
