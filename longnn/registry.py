@@ -16,9 +16,9 @@ from longnn._base.suggestions import did_you_mean
 if TYPE_CHECKING:
     from longnn.nn import Model
 
-#: What an option of a model can be.
 __all__ = ["get_model"]
 
+#: What an option of a model can be.
 Value = bool | int | float | str
 
 

@@ -5,10 +5,11 @@ import dataclasses
 import pytest
 
 from longnn.config import Config, Settings
-from longnn.config._config import RARE, SCALINGS
+from longnn.config._config import KNOWN_ANSWERS, RARE, SCALINGS
 from longnn.config._values import parse_assignment, read_toml
-from longnn.data import _scaling
+from longnn.data import _scaling, csbm
 from longnn.registry import MODELS, model_options
+from longnn.training import complete
 from longnn.training._fit import make_model
 
 
@@ -186,3 +187,11 @@ def test_a_model_has_settings_of_its_own():
     assert chosen.replace(model="gcn-deep").settings.lr_transform == usual.lr_transform
     assert Config(model="lon-deep", settings=Settings()).settings == usual
     assert Config(settings=Settings(epochs=7)).replace(model="lon-deep").settings.epochs == 7
+
+
+def test_a_run_without_known_answers_says_so():
+    """Where nothing is said, training takes all: its configuration would have meant another one."""
+    graph = csbm(num_nodes=60, num_features=8)
+    for use in KNOWN_ANSWERS:
+        config = complete({"preset": "fast", "known_answers": use}, graph)
+        assert complete(config.to_dict(), graph) == config

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from longnn._base.files import write_text
-from longnn._base.suggestions import did_you_mean
+from longnn._base.suggestions import check_choice, did_you_mean, short
 from longnn.config._values import (
-    check_choice,
     check_range,
     check_table,
     check_type,
     read_toml,
-    short,
     toml_value,
     type_in_words,
 )

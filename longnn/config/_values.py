@@ -3,11 +3,12 @@ written as TOML. Knows no name but those with a range, and nothing of models.
 """
 
 import json
-import reprlib
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from longnn._base.suggestions import short
 
 #: The least and the greatest of every whole number. Whatever is greater is a slip of the keyboard,
 #: or a damaged file: a filter has tables of (degree + 1)^2 numbers, a history one row per epoch.
@@ -49,12 +50,6 @@ def check_table(name: str, value: Any) -> Mapping[str, Any]:
     return value
 
 
-def check_choice(key: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Raise where there are choices and the value is none of them."""
-    if choices and value not in choices:
-        raise ValueError(f"Expected `{key}` to be one of {', '.join(choices)} (got {short(value)})")
-
-
 def type_in_words(default: Any) -> str:
     """What values are in place of this default, for a message."""
     kinds = {bool: "true or false", int: "an integer", float: "a number"}
@@ -78,12 +73,6 @@ def check_type(key: str, value: Any, default: Any) -> Any:
     if not fits:
         raise ValueError(f"Expected `{key}` to be {type_in_words(default)} (got {short(value)})")
     return value
-
-
-def short(value: Any) -> str:
-    """A value of any kind and size, for a message."""
-    text = reprlib.repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

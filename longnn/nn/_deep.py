@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from longnn._base.suggestions import check_choice
 from longnn.filters import PolynomialFilter
 from longnn.graphs import GraphOperator, Operator
 from longnn.graphs._adjacency import SelfLoops, check_self_loops
@@ -248,8 +249,8 @@ class DeepGNN(Model):
         self.copies = copies
         if blocks < 1:
             raise ValueError(f"Expected `blocks` >= 1 (got {blocks})")
-        _check("norm", norm, get_args(Norm))
-        _check("jump", jump, get_args(Jump))
+        check_choice("norm", norm, get_args(Norm))
+        check_choice("jump", jump, get_args(Jump))
         self.input_dropout = Dropout(input_dropout)
         self.enter = Linear(in_channels, hidden_channels)
         options: dict[str, Any] = {"norm": norm, "residual": residual, "dropout": dropout}
@@ -297,11 +298,6 @@ class DeepGNN(Model):
             return self.output(operator, scores)
         heard = self.output(operator, scores.repeat(self.copies, 1))
         return torch.stack(heard.chunk(self.copies)).mean(0)
-
-
-def _check(name: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise ValueError(f"Expected `{name}` to be one of {', '.join(choices)} (got {value!r})")
 
 
 class DeepLONGNN(DeepGNN):

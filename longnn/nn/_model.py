@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, get_args
 import torch
 from torch import Tensor, nn
 
+from longnn._base.suggestions import check_choice
 from longnn.filters import PolynomialFilter
 from longnn.graphs import GraphOperator, Operator
 from longnn.graphs._adjacency import SelfLoops
@@ -188,7 +189,7 @@ class SpectralGNN(Model):
         filter_dropout: float = 0.0,
     ) -> None:
         super().__init__(in_channels, hidden_channels, out_channels)
-        check_placement(placement)
+        check_choice("placement", placement, PLACEMENTS)
         inside = placement != "output"
         # Inside, the map after the filter takes the place of the transform's last one.
         kind: TransformKind = "linear" if inside and transform == "mlp" else transform
@@ -277,11 +278,3 @@ class SpectralGNN(Model):
         h = torch.relu(h) if self.activate_after else h
         h = self.readout(self.readout_dropout(h))
         return h if self.output_filter is None else self.output_filter(operator, h)
-
-
-def check_placement(placement: str) -> None:
-    """Raise unless ``placement`` names where a filter may stand."""
-    if placement not in PLACEMENTS:
-        raise ValueError(
-            f"Expected `placement` to be one of {', '.join(PLACEMENTS)} (got {placement!r})"
-        )

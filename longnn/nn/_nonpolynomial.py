@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from longnn._base.suggestions import check_choice
 from longnn.graphs import Operator
 from longnn.graphs._adjacency import SelfLoops
 from longnn.graphs._lanczos import lanczos_basis
-from longnn.nn._model import Model, Placement, SpectralGNN, check_placement
+from longnn.nn._model import PLACEMENTS, Model, Placement, SpectralGNN
 from longnn.nn._terms import OnRows, Terms
 from longnn.nn._transform import Dropout, Features, Linear, Transform, as_features, xavier_uniform_
 from longnn.polynomials._chebyshev import check_degree
@@ -265,7 +266,7 @@ class OptBasisGNN(SpectralGNN):
         placement: Placement = "hidden",
         **options: Any,
     ) -> None:
-        check_placement(placement)
+        check_choice("placement", placement, PLACEMENTS)
         inside = placement != "output"
         super().__init__(
             in_channels,

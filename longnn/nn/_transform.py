@@ -12,7 +12,7 @@ import contextlib
 import contextvars
 import math
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, get_args
 
 import scipy.sparse
 import torch
@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from longnn import kernels
+from longnn._base.suggestions import check_choice
 from longnn.matrices import DenseMatrix, LiftedMatrix, SparseMatrix, dropout
 from longnn.nn._channels import (
     activate,
@@ -218,10 +219,7 @@ class Transform(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if kind not in ("linear", "mlp", "residual"):
-            raise ValueError(
-                f"Expected `transform` to be 'linear', 'mlp' or 'residual' (got {kind!r})"
-            )
+        check_choice("transform", kind, get_args(TransformKind))
         self.kind = kind
         self.normalize = normalize and kind != "linear"
         self.input_dropout = Dropout(input_dropout)

@@ -17,7 +17,7 @@ from importlib import resources
 from typing import Any
 
 from longnn.config import Config
-from longnn.config._config import AFTERWARDS, Settings
+from longnn.config._config import AFTERWARDS, RARE, Settings
 from longnn.data import NodeDataset
 from longnn.recipes import known_recipes, load_recipe
 from longnn.registry import FEATURES_FORM, find_model, model_options
@@ -276,7 +276,11 @@ def complete(table: Mapping[str, Any], dataset: NodeDataset) -> Config:
     if not {**known, **table}.get("orthonormal", False):
         foreign.add("degree_penalty")  # defined for orthonormal bases only
     filled = {key: value for key, value in data_defaults(dataset).items() if key not in foreign}
-    config = Config.from_dict({"known_answers": "all", **filled, **table, "preset": preset})
+    # Who says nothing has all answers known. A configuration that was written down says what is
+    # done after training, and leaves out only what means none.
+    if not {*AFTERWARDS} - {*RARE} <= table.keys():
+        filled = {"known_answers": "all", **filled}
+    config = Config.from_dict({**filled, **table, "preset": preset})
     config = decide_direction(config, dataset)
     if preset == "fast":
         return config

@@ -705,7 +705,7 @@ ERRORS = {
         DeepLONGNN(3, 4, 2, basis="monomial"), 0.9
     ),
     r"`in_channels` >= 1 \(got 0\)": lambda: LONGNN(0, 8, 2),
-    r"'residual' \(got 'deep'\)": lambda: LONGNN(3, 8, 2, transform="deep"),
+    r"one of linear, mlp, residual \(got 'deep'\)": lambda: LONGNN(3, 8, 2, transform="deep"),
     r"features, both \(got 'input'\)": lambda: LONGNN(3, 8, 2, placement="input"),
     r"0 <= dropout < 1 \(got 1\)": lambda: LONGNN(3, 8, 2, dropout=1.0),
     r"`self_loops` .*got 'both'": lambda: LONGNN(6, 4, 3, self_loops="both"),
