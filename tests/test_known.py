@@ -13,6 +13,8 @@ import longnn
 from longnn import LONGNNClassifier, LONGNNRegressor
 from longnn.data import from_pandas, load
 from longnn.explorer import collect
+from longnn.runs._dataset import as_dataset
+from longnn.store._ranks import Ranks
 from tests.commands import fail, succeed, without_report
 from tests.commands import longnn as longnn_command
 from tests.training.test_known import ring, smooth
@@ -142,6 +144,16 @@ def test_scores_of_a_loaded_run_are_those_it_had(run):
     scores = again.evaluate()[0][0]["test"]
     assert scores == pytest.approx(run.record.repeats[0].scores["test"], abs=1e-4)
     assert "run's graph" in again.known
+
+
+def test_the_other_backing_hears_the_same(run, tmp_path):
+    """A graph is recognised wherever it is, and its known answers change as much."""
+    source, by_rows = run.record.data.source["graph"], run.dataset.backing.by_rows
+    other = as_dataset(source, None, None if by_rows else 1, Ranks(), None, tmp_path)
+    assert other.backing.by_rows != by_rows
+    found = numbers(run.predict(other))
+    assert "run's graph" in run.known
+    np.testing.assert_allclose(found, numbers(run.predictions()), atol=1e-3)
 
 
 def test_a_model_that_says_the_same_of_all_is_recognised():
