@@ -140,7 +140,7 @@ def run(request, tmp_path_factory):
 
 def test_scores_of_a_loaded_run_are_those_it_had(run):
     """In the run's own graph its own answers are known, and no label of a test node."""
-    again = longnn.load_run(run.folder, memory=run._reading["memory"], cache=run._reading["cache"])
+    again = longnn.load_run(run.folder, cache=run.folder.parent / "cache")
     scores = again.evaluate()[0][0]["test"]
     assert scores == pytest.approx(run.record.repeats[0].scores["test"], abs=1e-4)
     assert "run's graph" in again.known
@@ -211,7 +211,7 @@ def test_explanations_add_up(run):
 
 def test_the_command_explains_and_the_explorer_shows_it(run, tmp_path):
     disk = run.dataset.backing.by_rows
-    again = ["--memory", "1", "--cache", run._reading["cache"]] if disk else []
+    again = ["--memory", "1", "--cache", run.folder.parent / "cache"] if disk else []
     text = succeed("explain", run.folder, "house 3", "--html", tmp_path / "why.html", *again)
     assert "known answer of" in text
     assert "Known answers by distance" in (tmp_path / "why.html").read_text(encoding="utf-8")
