@@ -13,6 +13,8 @@ import longnn
 from longnn import LONGNNClassifier, LONGNNRegressor
 from longnn.data import from_pandas, load
 from longnn.explorer import collect
+from longnn.runs._dataset import as_dataset
+from longnn.store._ranks import Ranks
 from tests.commands import fail, succeed, without_report
 from tests.commands import longnn as longnn_command
 from tests.training.test_known import ring, smooth
@@ -138,10 +140,20 @@ def run(request, tmp_path_factory):
 
 def test_scores_of_a_loaded_run_are_those_it_had(run):
     """In the run's own graph its own answers are known, and no label of a test node."""
-    again = longnn.load_run(run.folder, memory=run._reading["memory"], cache=run._reading["cache"])
+    again = longnn.load_run(run.folder, cache=run.folder.parent / "cache")
     scores = again.evaluate()[0][0]["test"]
     assert scores == pytest.approx(run.record.repeats[0].scores["test"], abs=1e-4)
     assert "run's graph" in again.known
+
+
+def test_the_other_backing_hears_the_same(run, tmp_path):
+    """A graph is recognised wherever it is, and its known answers change as much."""
+    source, by_rows = run.record.data.source["graph"], run.dataset.backing.by_rows
+    other = as_dataset(source, None, None if by_rows else 1, Ranks(), None, tmp_path)
+    assert other.backing.by_rows != by_rows
+    found = numbers(run.predict(other))
+    assert "run's graph" in run.known
+    np.testing.assert_allclose(found, numbers(run.predictions()), atol=1e-3)
 
 
 def test_a_model_that_says_the_same_of_all_is_recognised():
@@ -199,7 +211,7 @@ def test_explanations_add_up(run):
 
 def test_the_command_explains_and_the_explorer_shows_it(run, tmp_path):
     disk = run.dataset.backing.by_rows
-    again = ["--memory", "1", "--cache", run._reading["cache"]] if disk else []
+    again = ["--memory", "1", "--cache", run.folder.parent / "cache"] if disk else []
     text = succeed("explain", run.folder, "house 3", "--html", tmp_path / "why.html", *again)
     assert "known answer of" in text
     assert "Known answers by distance" in (tmp_path / "why.html").read_text(encoding="utf-8")
