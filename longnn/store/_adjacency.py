@@ -24,6 +24,8 @@ from longnn.store._graph import GraphStore
 
 #: Entries that are read at once; far below 2^31, which offsets of 32 bits can count.
 ENTRIES = {"cpu": 1 << 20, "cuda": 1 << 26}
+#: Rows that are read at once, at most.
+ROWS = 1 << 20
 
 
 class Stretch(NamedTuple):
@@ -110,7 +112,7 @@ class Adjacency:
         weighted = self.graph.weighted
         kind = np.float64 if weighted else np.int64
         degree, loops, looped = np.zeros(count, kind), np.zeros(count, kind), np.zeros(count, bool)
-        for start, stop in self.stretches(1 << 20):
+        for start, stop in self.stretches(ROWS):
             side = self._side_of(start)
             first = start - side.row  # of its rows
             offsets = side.offsets[first : stop - side.row + 1]
@@ -237,15 +239,12 @@ class StoredOperator(Adjacency):
     Args:
         graph: whose neighbours are read anew for each product.
         self_loops: ``"keep"``, ``"add"`` or ``"remove"``.
-        rows: to read at once, at most.
     """
 
-    def __init__(
-        self, graph: GraphStore, self_loops: SelfLoops = "keep", *, rows: int = 1 << 20
-    ) -> None:
+    def __init__(self, graph: GraphStore, self_loops: SelfLoops = "keep") -> None:
         super().__init__(graph, self_loops, resident=False)
         self.num_nodes, self.shape = graph.num_nodes, (self.nodes, self.nodes)
-        self.spans = self.stretches(rows)
+        self.spans = self.stretches(ROWS)
         self.root = self.degree.double().sqrt()[:, None]  # (rows, 1)
 
     @property

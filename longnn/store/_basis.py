@@ -74,13 +74,11 @@ class Terms:
 
     Args:
         recipe: what was computed.
-        nodes: of the graph.
         columns: how many each block has, in order: the features and the constant.
         rounding: the relative error of what is stored.
     """
 
     recipe: Recipe
-    nodes: int
     columns: tuple[int, ...]
     rounding: float = 0.0
 

@@ -116,7 +116,16 @@ def propagate(
     if ranks is None:
         ranks = join_ranks(row_ranks, device=torch.device(device).type)
     kept = _kept_nodes(graph, rows)
-    size = _size(graph, recipe, kept, ranks, device)
+    size = Size(
+        nodes=graph.num_rows,
+        entries=graph.copies * graph.num_entries * (2 if graph.weighted else 1),  # a weight is wide
+        columns=graph.num_features + 1,
+        kept=graph.num_rows if kept is None else len(kept),
+        term_bytes=recipe.term_bytes,
+        row_ranks=ranks.row_ranks,
+        column_ranks=ranks.column_ranks,
+        scratch=torch.device(device).type == "cpu",
+    )
     budget = _budget(memory, device)
     with alone(folder) if ranks.first else contextlib.nullcontext():
         plan = ranks.agree(_settle(folder, recipe, size, budget) if ranks.first else None)
@@ -160,21 +169,6 @@ def _kept_nodes(graph: GraphStore, rows: Kept) -> np.ndarray | None:
     return graph.rows_of(labelled)
 
 
-def _size(
-    graph: GraphStore, recipe: Recipe, kept: np.ndarray | None, ranks: Ranks, device: str
-) -> Size:
-    return Size(
-        nodes=graph.num_rows,
-        entries=graph.copies * graph.num_entries * (2 if graph.weighted else 1),  # a weight is wide
-        columns=graph.num_features + 1,
-        kept=graph.num_rows if kept is None else len(kept),
-        term_bytes=recipe.term_bytes,
-        row_ranks=ranks.row_ranks,
-        column_ranks=ranks.column_ranks,
-        scratch=torch.device(device).type == "cpu",
-    )
-
-
 def _budget(memory: int | None, device: str) -> int:
     if torch.device(device).type == "cuda":
         left = torch.cuda.mem_get_info(torch.device(device))[0]
@@ -214,37 +208,34 @@ def _settle(folder: Path, recipe: Recipe, size: Size, memory: int) -> Plan:
     return plan
 
 
+@dataclasses.dataclass
 class _Job:
     """One process's blocks."""
 
-    def __init__(
-        self,
-        graph: GraphStore,
-        recipe: Recipe,
-        folder: Path,
-        plan: Plan,
-        kept: np.ndarray | None,
-        ranks: Ranks,
-        device: torch.device,
-        on_progress: OnProgress | None,
-    ) -> None:
-        self.graph, self.recipe, self.folder, self.plan = graph, recipe, folder, plan
-        self.kept, self.ranks, self.device = kept, ranks, device
-        self.dtype: torch.dtype = getattr(torch, recipe.dtype)
-        self.spans = spans_of(plan.columns)
-        share = rows_per_rank(graph.num_rows, ranks.row_ranks)
-        self.first = min(share * ranks.row_rank, graph.num_rows)
-        self.last = min(self.first + share, graph.num_rows)
+    graph: GraphStore
+    recipe: Recipe
+    folder: Path
+    plan: Plan
+    kept: np.ndarray | None  # int64 (rows,): the rows to keep, ascending; None: all
+    ranks: Ranks
+    device: torch.device
+    on_progress: OnProgress | None
+
+    def __post_init__(self) -> None:
+        rows, ranks = self.graph.num_rows, self.ranks
+        self.dtype: torch.dtype = getattr(torch, self.recipe.dtype)
+        self.spans, self.scaling = spans_of(self.plan.columns), self.graph.scaling
+        share = rows_per_rank(rows, ranks.row_ranks)
+        self.first = min(share * ranks.row_rank, rows)
+        self.last = min(self.first + share, rows)
         #: The rows of a block's file that this rank writes.
         self.own = (self.first, self.last)
-        if kept is not None:
-            low, high = np.searchsorted(kept, self.own)
+        if self.kept is not None:
+            low, high = np.searchsorted(self.kept, self.own)
             self.own = (int(low), int(high))
-        self.scaling = graph.scaling
         # Arrays that the next block of the same width takes over: new ones would be cleared first.
         self._recurrence: Recurrence | None = None
         self._spare: Memory | None = None
-        self.on_progress = on_progress
         self._done = self._steps = 0  # blocks, and degrees of blocks
 
     def run(self, team: Team) -> None:
@@ -389,7 +380,7 @@ class _Job:
             files[ROWS] = ArrayFile.of(self.folder / ROWS)
         # The relative error of what is on disk, in the Frobenius norm, with three digits.
         rounding = float(f"{(error / norm) ** 0.5:.3g}") if norm > 0 else 0.0
-        terms = Terms(self.recipe, self.graph.num_nodes, tuple(self.plan.columns), rounding)
+        terms = Terms(self.recipe, tuple(self.plan.columns), rounding)
         Manifest("basis", to_plain(terms), files).write(self.folder / NAME)
 
 

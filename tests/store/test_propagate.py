@@ -50,13 +50,6 @@ def test_the_smallest_graphs(tmp_path, nodes, degree):
     np.testing.assert_allclose(terms_of(basis), exact_terms(adjacency, features, degree), atol=1e-6)
 
 
-def test_a_graph_without_edges(tmp_path):
-    graph = write_matrix(tmp_path / "graph", scipy.sparse.csr_matrix((4, 4)), np.ones((4, 2)))
-    basis = propagate(graph, degree=4, memory=MEMORY)
-    assert terms_of(basis)[:, 0, 0].tolist() == [1, 0, -1, 0, 1]  # cos(j pi / 2): P is zero
-    assert basis.read(np.array([3]), 4)[1].ravel().tolist() == [1, 0, -1, 0, 1]
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_types_on_disk_and_the_error_that_is_told(graph, dtype):
     exact = all_terms(propagate(graph, degree=4, memory=MEMORY)).astype(np.float64)
@@ -75,13 +68,6 @@ def test_only_labelled_rows_are_kept(graph):
     assert basis.rows.tolist() == labelled.tolist()
     assert 0 < basis.num_rows < 90
     np.testing.assert_array_equal(terms_of(basis), whole[:, labelled])
-
-
-def test_targets_with_gaps_count_as_labels_where_there_is_one(tmp_path):
-    labels = np.full((90, 2), np.nan, dtype=np.float32)
-    labels[4, 0] = labels[7, 1] = 1.5
-    graph = write_matrix(tmp_path / "graph", *random_graph(), labels)
-    assert propagate(graph, degree=1, rows="labelled", memory=MEMORY).rows.tolist() == [4, 7]
 
 
 def cut(monkeypatch, *, columns, staged, resident=True):
