@@ -27,13 +27,14 @@ MAX_CLASSES = 100  # more distinct whole numbers than this are taken for a quant
 Labels = tuple[Tensor, tuple[str, ...] | None, tuple[str, ...], Task]
 
 
-def find_labels(table: Table, wanted: Sequence[str] | None) -> tuple[str, ...]:
+def find_labels(table: Table, options: TableOptions) -> tuple[str, ...]:
     """The label columns that the user named, else the one that is called so, if any."""
+    wanted, dropped = options.label_column, options.drop_columns or ()
     if wanted:
         for column in wanted:
-            table.find(column, (), "label")
+            table.find(column, (), "label", dropped)
         return tuple(dict.fromkeys(wanted))
-    found = table.find(None, LABEL_NAMES, "label")
+    found = table.find(None, LABEL_NAMES, "label", dropped)
     return () if found is None else (found,)
 
 
