@@ -119,6 +119,7 @@ def test_presets_baselines_and_a_time_limit(folder):
     assert f"{len(members)} of the {len(everyone)} models" in note
     assert all(name in note for name in everyone - members)
     assert 2 <= len(members) < len(everyone)
+    assert "table, features" in members  # the others were chosen for words
     rivals = {baseline.name for baseline in made.record.baselines}
     assert rivals == {"constant", "mlp", "trees", "neighbours", "joined", "plain"}
 
