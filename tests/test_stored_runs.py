@@ -46,7 +46,7 @@ def test_the_run_folder_is_an_ordinary_one(run, folder):
     assert run.record.data.card["nodes"] == 300
     assert run.record.data.density is not None
     assert run.record.data.card["components"] >= 1
-    assert "trained from disk" in (run.folder / "report.html").read_text()
+    assert "read from disk" in (run.folder / "report.html").read_text()
 
 
 def test_predictions_are_of_all_nodes_with_their_ids(run, folder):

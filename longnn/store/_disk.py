@@ -315,7 +315,7 @@ def load_stored(
     note += f"{in_words(bytes_needed(**size))} of memory"
     if rows:
         note += "" if fits else ", more than it may take"
-        note += ": trained from disk, in batches of labelled nodes."
+        note += ": read from disk, in batches."
     else:
         note += ": read into memory as a whole."
     dataset = NodeDataset(
