@@ -399,13 +399,16 @@ def test_both_backings_have_one_verdict(name, suffix, tmp_path):
 TEXTS = {
     "unclosed quote": (
         'source,target\na,b\nb,"c\nc,d\nd,a\n',
-        r"edges.csv, line 5, column 'target': Expected a closing quote; the file may be truncated",
+        r"edges.csv, line 3, column 'target': Expected a closing quote for the one that begins",
     ),
     "unclosed quote far from the end": (
         'source,target\na,b\nb,"c\n' + "c,d\n" * 1_500_000,
-        "line 1500003, column 'target': Expected a closing quote",
+        "line 3, column 'target': Expected a closing quote",
     ),
-    "unclosed first cell": ('source,target\na,b\n"b,c\nc,d\n', "line 4: Expected 2 columns"),
+    "unclosed first cell": (
+        'source,target\na,b\n"b,c\nc,d\n',
+        "line 3, column 'source': Expected a closing quote",
+    ),
     "too few cells": (EDGES + "b\n", r"line 7: Expected 2 columns \(got 1: 'b'\)"),
     "too many cells": (EDGES + "b,c,d\n", "line 7: Expected 2 columns"),
     "flaw after blank lines and quoted breaks": (
