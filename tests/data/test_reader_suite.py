@@ -88,6 +88,12 @@ CASES = {
         {"drop_columns": ["split", "label"]},
         None,
     ),
+    "dropped columns that may be absent": (
+        EDGES,
+        NODES,
+        {"drop_columns": ["hue", "gone"], "optional_columns": ["drop_columns"]},
+        None,
+    ),
     "a label is dropped": (
         EDGES,
         NODES,
