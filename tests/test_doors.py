@@ -28,6 +28,8 @@ LABELS = {
 }
 HEADLINES = dict(zip(LABELS, ["accuracy", "average_precision", "accuracy", "r2"], strict=False))
 HEADLINES["several labels"] = "average_precision"
+#: Edges of this task are arcs.
+ARCS = "many classes"
 SETTINGS = {"epochs": 4, "degree": 2, "placement": "features", "baselines": False}
 #: Compiling a program takes seconds: of the others, what is compiled is asked.
 EXPORTED = {("two classes", "memory"), ("numbers", "disk")}
@@ -94,12 +96,14 @@ def backing(request):
 
 @pytest.fixture(scope="module")
 def options(task):
-    """The columns that say what to learn, for the command and for Python."""
-    return {"label_column": LABELS[task].split(","), "feature_columns": ["x", "y", "kind"]}
+    """The columns that say what to learn, for the command and for Python; and what edges are."""
+    columns = {"label_column": LABELS[task].split(","), "feature_columns": ["x", "y", "kind"]}
+    return columns | ({"directed": True} if task == ARCS else {})
 
 
 def words(options):
-    return [w for k, v in options.items() for w in ("--data", f"{k}={','.join(v)}")]
+    texts = {k: v if v is True else ",".join(v) for k, v in options.items()}
+    return [w for k, v in texts.items() for w in ("--data", f"{k}={v}")]
 
 
 @pytest.fixture(scope="module")

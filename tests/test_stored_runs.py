@@ -46,7 +46,7 @@ def test_the_run_folder_is_an_ordinary_one(run, folder):
     assert run.record.data.card["nodes"] == 300
     assert run.record.data.density is not None
     assert run.record.data.card["components"] >= 1
-    assert "trained from disk" in (run.folder / "report.html").read_text()
+    assert "read from disk" in (run.folder / "report.html").read_text()
 
 
 def test_predictions_are_of_all_nodes_with_their_ids(run, folder):
@@ -119,6 +119,7 @@ def test_presets_baselines_and_a_time_limit(folder):
     assert f"{len(members)} of the {len(everyone)} models" in note
     assert all(name in note for name in everyone - members)
     assert 2 <= len(members) < len(everyone)
+    assert "table, features" in members  # the others were chosen for words
     rivals = {baseline.name for baseline in made.record.baselines}
     assert rivals == {"constant", "mlp", "trees", "neighbours", "joined", "plain"}
 

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from longnn.data._convert import undirected
+from longnn.data._arcs import merge_edges
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError, few
 from longnn.data._features import DEGREES, is_sparse
@@ -221,11 +221,10 @@ def homophily(dataset: NodeDataset) -> tuple[float | None, float | None, float |
     """Edge, node and adjusted homophily (see :class:`GraphCard`)."""
     if dataset.task != "classification":
         return None, None, None
-    dataset = undirected(dataset) if dataset.directed else dataset
     y, known, arcs = dataset.data.y, dataset.labelled, dataset.backing.arcs()
     if arcs is None:
         return None, None, None
-    row, col = arcs
+    row, col = merge_edges(arcs).ends if dataset.directed else arcs
     keep = (row != col) & known[row] & known[col]
     row, col = row[keep], col[keep]
     if len(row) == 0:

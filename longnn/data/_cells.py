@@ -16,8 +16,13 @@ TRUTH = {"true": "1", "yes": "1", "false": "0", "no": "0"}
 _LETTERS = ({"y": "yes", "n": "no"}, {"t": "true", "f": "false"})
 _SAMPLE = 50  # cells that show that a column holds words
 _SIGNS = "$€£¥₹%"
+_THIN = " \u00a0\u2009\u202f"
+_BETWEEN = f"[{_THIN}'\u2019]"  # thousands, as in 1 234 and 1'234
+_GROUPED = rf"[1-9][0-9]{{0,2}}(?:{_BETWEEN}[0-9]{{3}})+(?:[.,][0-9]*)?"
+_BARE = r"[0-9.,]*[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?"
 _UNIT = (
-    rf"^([-+]?)\s*([{_SIGNS}]?)\s*([-+]?[0-9.,]*[0-9][0-9.,]*([eE][-+]?[0-9]+)?)\s*([{_SIGNS}]?)$"
+    rf"^([-+]?)[{_THIN}]*([{_SIGNS}]?)[{_THIN}]*"
+    rf"([-+]?(?:{_BARE}|{_GROUPED}))[{_THIN}]*([{_SIGNS}]?)$"
 )
 _POINT = r"^[-+]?(\d+\.?\d*|\.\d+|[1-9]\d{0,2}(,\d{3})+(\.\d*)?)([eE][-+]?\d+)?$"
 _COMMA = r"^[-+]?(\d*,?\d+|\d+,|[1-9]\d{0,2}(\.\d{3})+(,\d*)?)([eE][-+]?\d+)?$"
@@ -54,13 +59,16 @@ def plain_numbers(cells: Any, decimal: str = "") -> tuple[Any, str]:
     ['3400', None, '12']
     >>> plain_numbers(pa.array(["7", "1.234,5"]))[0].to_pylist()
     ['7', '1234.5']
+    >>> plain_numbers(pa.array(["7 €", "1 234,5 €"]))[0].to_pylist()
+    ['7', '1234.5']
     """
     if not are_numbers(cells):
         return cells, ""
-    units = pc.unique(pc.replace_substring_regex(cells.drop_null(), _UNIT, r"\2\5"))
+    units = pc.unique(pc.replace_substring_regex(cells.drop_null(), _UNIT, r"\2\4"))
     if len(units) != 1:
         return cells, ""
     bare = pc.replace_substring_regex(cells, _UNIT, r"\1\3")
+    bare = pc.replace_substring_regex(bare, _BETWEEN, "")
     marks = [mark for mark, form in ((".", _POINT), (",", _COMMA)) if _all(bare.drop_null(), form)]
     if len(marks) > 1:
         decimal = decimal or ("." if units[0].as_py() in ("$", "£") else "")

@@ -23,7 +23,10 @@ YEAR = 365.2425  # days
 _DAY = 86_400_000_000  # microseconds
 #: 31.12.2024 means the 31st of December wherever dates have dots; with slashes it depends.
 _DOTTED = r"^(\d{1,2})\.(\d{1,2})\.(\d{4})"
-REMEDY = "Correct it, or name the column in category_columns, or leave it out with feature_columns."
+REMEDY = (
+    "Correct it, or name the word in missing_words, or the column in category_columns or "
+    "drop_columns."
+)
 
 
 @dataclass(frozen=True)

@@ -284,5 +284,5 @@ def _refuse_gaps(table: Table, column: str) -> None:
         cells = table.cells(column) if pa.types.is_string(array.type) else array
         mask = pc.is_null(cells, nan_is_null=True).to_numpy(zero_copy_only=False)
     if mask.any():
-        remedy = "Fill it, use missing='fill', or leave the column out with feature_columns."
+        remedy = "Fill it, use missing='fill', or leave the column out with drop_columns."
         raise table.wrong("a value", int(mask.argmax()), column, f". {remedy}")

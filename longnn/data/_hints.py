@@ -4,6 +4,7 @@ Looks at one column after the other, in memory and on disk, and changes nothing.
 sentence with its remedy. Tests of a shape, not of a name; nothing is said of fewer than 20 nodes.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,9 +38,12 @@ class Hints:
     Args:
         y: labels as a dataset has them, or None.
         masks: the user's own split, or nothing.
+        targets: names of the numbers that ``y`` has.
     """
 
-    def __init__(self, y: Tensor | None, masks: dict[str, Tensor]) -> None:
+    def __init__(
+        self, y: Tensor | None, masks: dict[str, Tensor], targets: Sequence[str] = ()
+    ) -> None:
         self._y = None if y is None or y.dim() > 1 else y.numpy()
         alone = {key: mask for key, mask in masks.items() if mask.dim() == 1}
         self._train, self._test = alone.get("train_mask"), alone.get("test_mask")
@@ -47,6 +51,9 @@ class Hints:
         self.ids: list[str] = []
         self.sentinels: list[str] = []
         self.unseen: list[str] = []
+        if y is not None:
+            for name, values in zip(targets, y.reshape(len(y), -1).T.numpy(), strict=False):
+                self._see_sentinels(name, np.sort(values[~np.isnan(values)]))
 
     @property
     def notes(self) -> list[str]:
@@ -87,8 +94,14 @@ class Hints:
             in_order = distinct[-1] - distinct[0] < 1.01 * len(known)
             if in_order or distinct[0] >= 10**9:
                 self.ids.append(name)
+        self._see_sentinels(name, known)
+
+    def _see_sentinels(self, name: str, known: np.ndarray) -> None:
+        distinct = np.unique(known)
+        if len(known) < LEAST or len(distinct) < 3:
+            return
         for end, rest in ((distinct[0], distinct[1:]), (distinct[-1], distinct[:-1])):
-            if end not in SENTINELS or len(rest) < 2 or (known == end).sum() < 2:
+            if end not in SENTINELS or (known == end).sum() < 2:
                 continue
             if min(abs(end - rest[0]), abs(end - rest[-1])) > rest[-1] - rest[0]:
                 self.sentinels.append(f"{end:g} in {name}")
@@ -107,7 +120,9 @@ class Hints:
         x = x if isinstance(x, np.ndarray) else x.toarray()
         if numeric:
             if x.shape[1] == 1 and np.ptp(x) > 0:
-                return bool(np.corrcoef(x[:, 0].astype(float), y)[0, 1] ** 2 > ALONE)
+                both = np.stack([x[:, 0].astype(float), y])
+                ranks = [np.unique(values, return_inverse=True)[1] for values in both]
+                return any(np.corrcoef(a, b)[0, 1] ** 2 > ALONE for a, b in (both, ranks))
             if _largest_r2(x, y) <= ALONE:
                 return False
             from sklearn.tree import DecisionTreeRegressor  # slow to load, and rarely needed

@@ -22,18 +22,20 @@ from longnn.data._targets import many_classes_note
 LABEL_NAMES = ("label", "labels", "y", "class", "target")
 _WHOLE = re.compile(r"[-+]?[0-9]{1,300}")
 MAX_CLASSES = 100  # more distinct whole numbers than this are taken for a quantity
+OFTEN = 20  # times that a number that is not whole occurs where it may name a class
 
 #: Labels, names of classes (or of labels), names of targets, task.
 Labels = tuple[Tensor, tuple[str, ...] | None, tuple[str, ...], Task]
 
 
-def find_labels(table: Table, wanted: Sequence[str] | None) -> tuple[str, ...]:
+def find_labels(table: Table, options: TableOptions) -> tuple[str, ...]:
     """The label columns that the user named, else the one that is called so, if any."""
+    wanted, dropped = options.label_column, options.drop_columns or ()
     if wanted:
         for column in wanted:
-            table.find(column, (), "label")
+            table.find(column, (), "label", dropped)
         return tuple(dict.fromkeys(wanted))
-    found = table.find(None, LABEL_NAMES, "label")
+    found = table.find(None, LABEL_NAMES, "label", dropped)
     return () if found is None else (found,)
 
 
@@ -95,7 +97,8 @@ def _read_one(table: Table, column: str, options: TableOptions, notes: list[str]
     pairs = zip(texts, are_numbers, strict=True)
     values = np.array([float(text) if yes else np.nan for text, yes in pairs])  # of distinct texts
     numeric = all(are_numbers)
-    task = options.task or _guess_task(column, values, numeric, notes)
+    labelled = int((codes >= 0).sum())
+    task = options.task or _guess_task(column, values, numeric, labelled, notes)
     if task == "classification":
         classes, names = _classes(texts, values, numeric)
         return torch.from_numpy(np.append(classes, UNLABELLED)[codes]), names, (), task
@@ -130,20 +133,23 @@ def distinct_texts(table: Table, column: str) -> tuple[list[str], np.ndarray]:
     return encoded.dictionary.to_pylist(), codes
 
 
-def _guess_task(column: str, values: np.ndarray, numeric: bool, notes: list[str]) -> Task:
+def _guess_task(
+    column: str, values: np.ndarray, numeric: bool, labelled: int, notes: list[str]
+) -> Task:
     if not numeric:
         return "classification"
     known = values[~np.isnan(values)]
-    if not np.isfinite(known).all() or (known != np.round(known)).any():
+    if not np.isfinite(known).all():
         return "regression"
-    distinct = len(np.unique(known))
-    if distinct <= MAX_CLASSES:
+    whole, distinct = bool((known == np.round(known)).all()), len(np.unique(known))
+    if whole and distinct <= MAX_CLASSES:
         notes += many_classes_note(f"Column {column!r}", distinct)
         return "classification"
-    notes.append(
-        f"Column {column!r} holds {distinct} distinct whole numbers and was taken for a "
-        "quantity (regression); use task='classification' if they are classes."
-    )
+    if whole or labelled >= OFTEN * distinct:
+        notes.append(
+            f"Column {column!r} holds {distinct} distinct {'whole ' * whole}numbers and was taken "
+            "for a quantity (regression); use task='classification' if they are classes."
+        )
     return "regression"
 
 

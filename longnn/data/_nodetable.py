@@ -108,11 +108,15 @@ class NodeColumns:
     @classmethod
     def find(cls, table: Table, options: TableOptions, *, ids_needed: bool) -> "NodeColumns":
         """Look at the names; ``ids_needed`` if the edges refer to ids, not to positions."""
-        labels = find_labels(table, options.label_column)
-        split = table.find(options.split_column, SPLIT_NAMES, "split")
-        key = table.find(options.id_column, ID_NAMES, "id")
+        dropped = options.drop_columns or ()
+        for column in dropped:
+            table.find(column, (), "feature")
+        labels = find_labels(table, options)
+        split = table.find(options.split_column, SPLIT_NAMES, "split", dropped)
+        key = table.find(options.id_column, ID_NAMES, "id", dropped)
         if key is None and ids_needed:
-            key = next((name for name in table.names if name not in (*labels, split)), None)
+            others = (*labels, split, *dropped)
+            key = next((name for name in table.names if name not in others), None)
             if key is None:
                 names = ", ".join(table.names)
                 raise table.error(f"Expected an id column (got only {names}{table.hint}).")
@@ -143,17 +147,14 @@ def read_nodes(table: Table, options: TableOptions, *, ids_needed: bool) -> Node
 def _feature_columns(table: Table, options: TableOptions, roles: Sequence[str]) -> tuple[str, ...]:
     """The columns that are features: those named, else all that have no other role."""
     dropped = options.drop_columns or ()
-    for column in dropped:
-        table.find(column, (), "feature")
-    roles = [*roles, *dropped]
     named = {"text": options.text_columns or (), "category": options.category_columns or ()}
     for what, columns in named.items():
         for column in columns:
-            table.find(column, (), what)
+            table.find(column, (), what, dropped)
             if column in roles:
                 raise table.error(
                     f"Expected `{what}_columns` among the features (got the id, label or split "
-                    f"column, or a dropped one, {column!r}).",
+                    f"column {column!r}).",
                     column=column,
                 )
     both = set(named["text"]) & set(named["category"])
@@ -163,18 +164,17 @@ def _feature_columns(table: Table, options: TableOptions, roles: Sequence[str]) 
             column=min(both),
         )
     if options.feature_columns is None:
-        return tuple(name for name in table.names if name not in roles)
+        return tuple(name for name in table.names if name not in (*roles, *dropped))
     for column in options.feature_columns:
-        table.find(column, (), "feature")
-    chosen = dict.fromkeys([*options.feature_columns, *named["text"], *named["category"]])
-    return tuple(column for column in chosen if column not in dropped)
+        table.find(column, (), "feature", dropped)
+    return tuple(dict.fromkeys([*options.feature_columns, *named["text"], *named["category"]]))
 
 
 def read_features(nodes: Nodes, options: TableOptions, join: Join | None = None) -> None:
     """Encode the feature columns; ``join`` as of :meth:`Encoding.fit`."""
     if nodes.table is None or nodes.roles is None or not nodes.roles.features:
         return
-    hints = Hints(nodes.y, nodes.masks)
+    hints = Hints(nodes.y, nodes.masks, nodes.targets)
     nodes.encoding, nodes.x = Encoding.fit(
         nodes.table,
         nodes.roles.features,

@@ -24,7 +24,8 @@ EmptyEnds = Literal["error", "drop"]
 RepeatedNodes = Literal["error", "merge"]
 Isolated = Literal["keep", "drop"]
 
-OPTIONAL = ("label_column", "split_column")  # what a graph to predict on may lack
+#: What a graph to predict on may lack.
+OPTIONAL = ("label_column", "split_column", "drop_columns")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,13 +140,17 @@ class TableOptions:
         return replace(table, missing=tuple(itertools.chain(*kept)))
 
     def without_absent(self, keys: Sequence[str], columns: Collection[str]) -> Self:
-        """The options; of these keys only those whose columns are all there."""
+        """The options; of these keys only those whose columns are all there.
+
+        Of columns to drop those that are there stay.
+        """
         lost: dict[str, Any] = {}
         for key in keys:
             value = getattr(self, key)
             wanted = (value,) if isinstance(value, str) else value or ()
-            if any(column not in columns for column in wanted):
-                lost[key] = None
+            present = [column for column in wanted if column in columns]
+            if len(present) < len(wanted):
+                lost[key] = present if key == "drop_columns" else None
         return replace(self, **lost)
 
     @classmethod
@@ -167,9 +172,9 @@ class FileOptions(TableOptions):
             ``.mtx`` matrix (nodes, features), its rows in the order of the node file or of the
             adjacency; or a long table with the columns id, feature and value, one row per nonzero
             value (1 without that column), repeated ones added.
-        optional_columns: ``label_column``, ``split_column`` or both: if the file does not have the
-            column that the option names, the option is ignored. For a new graph to predict on,
-            which need not have labels.
+        optional_columns: among ``label_column``, ``split_column`` and ``drop_columns``: if the
+            file does not have the column that the option names, the option is ignored. For a new
+            graph to predict on, which need not have labels.
     """
 
     feature_file: str | None = None

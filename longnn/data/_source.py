@@ -122,7 +122,8 @@ class Source:
         """This source, its files read as those of another were: a new graph to predict on.
 
         Options of ``trained_on`` hold unless this source sets them. The columns of labels and
-        splits that come from there may be absent: a new graph need not have them. A feature file
+        splits that come from there, and those that are dropped, may be absent: what is known only
+        with the answer is not known of a new graph. A feature file
         holds the features of one graph, so that a new graph needs its own.
 
         >>> old = Source.resolve("old.csv", "n.csv", options={"label_column": "topic"})

@@ -211,7 +211,7 @@ class Table:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise self.error(
                 f"Expected numbers, text, dates or lists of numbers (got {array.type}); leave the "
-                "column out with feature_columns.",
+                "column out with drop_columns.",
                 column=column,
             ) from error
         values = numbers.to_numpy(zero_copy_only=False)
@@ -224,16 +224,24 @@ class Table:
         self.refuse(np.isnan(values), column, remedy)
         return values
 
-    def find(self, wanted: str | None, guesses: Sequence[str], what: str) -> str | None:
-        """The column the user named, else the first that matches a guess, else None."""
+    def find(
+        self, wanted: str | None, guesses: Sequence[str], what: str, dropped: Sequence[str] = ()
+    ) -> str | None:
+        """The column the user named, else the first that matches a guess and is not dropped."""
         if wanted is not None:
+            if wanted in dropped:
+                raise self.error(
+                    f"Expected a {what} column that drop_columns keeps (got {wanted!r}).",
+                    column=wanted,
+                )
             if wanted not in self.columns:
                 raise self.error(
                     f"Expected a {what} column {wanted!r} (got the columns "
                     f"{', '.join(map(repr, self.names))}{self.hint})."
                 )
             return wanted
-        plain = {name.strip().lower(): name for name in reversed(self.names)}
+        kept = [name for name in reversed(self.names) if name not in dropped]
+        plain = {name.strip().lower(): name for name in kept}
         return next((plain[guess] for guess in guesses if guess in plain), None)
 
     @property

@@ -191,10 +191,10 @@ class TextStream:
                 if bad:
                     raise self._ragged(bad[0]) from error
                 if "straddl" in str(error):  # Arrow looks for the end of a record in two blocks
-                    raise self._unclosed() from error
+                    raise self._unclosed(self.names[-1]) from error
                 raise
         if "\n" in last and not pieces.end.rstrip().endswith(b'"'):
-            raise self._unclosed()
+            raise self._unclosed(self.names[-1])
 
     def line(self, row: int) -> int:
         """1-based line on which a row ends, counted from 0; blank lines are no rows."""
@@ -300,6 +300,8 @@ class TextStream:
                     return
 
     def _ragged(self, row: Any) -> DataError:
+        if row.text.count('"') % 2 and row.actual_columns < row.expected_columns:
+            return self._unclosed(self.names[row.actual_columns - 1])
         usual = SEPARATORS[table_suffix(self.path)]
         or_else = "" if self.separator == usual else f", or the separator is not {self.separator!r}"
         return DataError(
@@ -309,12 +311,20 @@ class TextStream:
             row=self.line(row.number - self._skip - 1),
         )
 
-    def _unclosed(self) -> DataError:
+    def _unclosed(self, column: str) -> DataError:
+        """The last record has no end: its line is where it begins."""
+        reader = self._records(self._text(_PIECE))
+        begins = line = 0
+        try:
+            for cells in reader:
+                begins, line = line + 1 if cells else begins, int(reader.line_num)
+        except csv.Error:  # a cell of more than 131,072 characters
+            begins = line + 1
         return DataError(
-            "Expected a closing quote; the file may be truncated.",
+            "Expected a closing quote for the one that begins here; the file may be truncated.",
             path=self.path,
-            row=self.line(2**62),
-            column=self.names[-1],
+            row=begins,
+            column=column,
         )
 
 

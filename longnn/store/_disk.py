@@ -32,7 +32,7 @@ from longnn.graphs._adjacency import SelfLoops
 from longnn.matrices import take_columns
 from longnn.nn._terms import OnRows
 from longnn.store._adjacency import StoredOperator
-from longnn.store._arrays import NAME, StoreError, require_disk
+from longnn.store._arrays import NAME, VERSION, StoreError, require_disk
 from longnn.store._graph import DEGREES, IDS, SHARED, GraphStore, Neighbours, fit_scaling
 from longnn.store._prepare import files_of, how_made, prepare
 from longnn.store._propagate import ensure_basis
@@ -315,7 +315,7 @@ def load_stored(
     note += f"{in_words(bytes_needed(**size))} of memory"
     if rows:
         note += "" if fits else ", more than it may take"
-        note += ": trained from disk, in batches of labelled nodes."
+        note += ": read from disk, in batches."
     else:
         note += ": read into memory as a whole."
     dataset = NodeDataset(
@@ -455,8 +455,8 @@ def size_of_files(source: Source) -> dict[str, int] | None:
 def cached_place(
     source: Source, cache: str | Path | None = None, like: Encoding | None = None
 ) -> Path:
-    """The folder in the cache for files that are read in one way."""
-    text = json.dumps(how_made(source, like), sort_keys=True)
+    """The folder in the cache for files that are read in one way, and written in one form."""
+    text = json.dumps([VERSION, how_made(source, like)], sort_keys=True)
     key = hashlib.sha256(text.encode()).hexdigest()[:12]
     name = "".join(c if c.isalnum() or c in "-_." else "-" for c in source.name)
     return cache_root(cache) / "graphs" / f"{name}-{key}"

@@ -66,7 +66,8 @@ def portfolio(
         words: for a graph with words as features, or too many columns: filters alone. On a table
             fewer of them stand beside trees and stacks of filters. Trees come first: they are
             trained in a second.
-        by_rows: for a graph on disk: all filters, since few of them have a form there.
+        by_rows: for a graph on disk: all filters, since few of them have a form there, and one
+            with the settings of ``"fast"``, since those that have were chosen for words.
         numbers: for numbers to predict, not classes.
 
     >>> len(portfolio("default"))
@@ -81,7 +82,9 @@ def portfolio(
     names = composition[preset]["numbers" if numbers else "classes"]
     if by_rows or preset == "best":
         names = [*(name for name in names if name not in filters), *filters]
-    known = {**composition["members"], **filters}
+    if by_rows:
+        names.insert(names.index(next(iter(filters))), "table, features")
+    known = {**composition["members"], "table, features": _ROWS, **filters}
     return {name: _as_its_model(known[name]) for name in names}
 
 

@@ -156,9 +156,9 @@ def require_row_degree(config: Config) -> int:
         form = f" with placement={config.options['placement']!r}" if has else ""
         raise DataError(
             "Expected a model that is linear up to its filter, since this graph is on disk "
-            f"(got {find_model(config.model).title}{form}); use "
+            f"(got {find_model(config.model).title}{form}); train with "
             + ("--set placement=features" if has else "--model lon")
-            + ", or give more memory with --memory to train on the whole graph"
+            + ", or give more memory with --memory to use the whole graph"
         )
     return degree
 

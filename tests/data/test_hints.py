@@ -64,6 +64,18 @@ HINTS = {
         {**PLAIN, "cents": 100 * PRICE + 3, "label": PRICE},
         r"one column alone \(cents\)",
     ),
+    "the target by another measure": (
+        {**PLAIN, "log": np.exp(SIZE), "label": SIZE},
+        r"one column alone \(size, log\)",
+    ),
+    "sentinels of the target": (
+        {**PLAIN, "label": with_cells(PRICE, -9999, (3, 40, 77, 78, 79, 80, 81))},
+        r"stand for gaps \(-9999 in label\)",
+    ),
+    "numbers that may be classes": (
+        {**PLAIN, "label": RNG.choice([0.5, 1.5, 2.5], NODES)},
+        "3 distinct numbers and was taken for a quantity.*task='classification'",
+    ),
     "long numbers": (
         {**PLAIN, "customer": 10**14 + 977 * RNG.permutation(NODES)},
         r"seem to be ids \(customer\).*drop_columns",

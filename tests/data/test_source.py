@@ -189,8 +189,15 @@ class TestLike:
         assert cora.like(old) is cora
         assert old.like(cora) is old
 
-    def test_only_labels_and_splits_can_be_optional(self, old):
-        with pytest.raises(DataError, match=r"among label_column, split_column \(got 'id_column'"):
+    def test_what_is_dropped_may_be_absent(self, write, old):
+        old = Source.resolve(old.graph, old.nodes, options={"drop_columns": "secret,g"})
+        assert self.load(write, old, "id,f,g\n").feature_names == ("f",)
+        with pytest.raises(DataError, match="Expected a feature column 'secret'"):
+            self.load(write, old, "id,g,f\n", drop_columns="secret")
+
+    def test_only_some_can_be_optional(self, old):
+        match = r"among label_column, split_column, drop_columns \(got 'id_column'"
+        with pytest.raises(DataError, match=match):
             load(old.graph, old.nodes, optional_columns="id_column")
 
 

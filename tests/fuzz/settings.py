@@ -147,7 +147,7 @@ DATA = {
         "features": ("auto", "columns", "degree", "identity"),
         "task": ("classification", "regression", "multilabel"),
         "name": ("5", "<b>", "x", "../x", "a/b"),
-        "optional_columns": ("label_column", "split_column"),
+        "optional_columns": ("label_column", "split_column", "drop_columns"),
         "feature_file": ("nodes.csv", "c.toml"),
     },
     "csbm": {

@@ -73,6 +73,16 @@ def test_others_are_prepared_once_in_the_cache(files, tmp_path):
     assert (other.num_features, like.num_features) == (1, 1)
 
 
+def test_a_folder_of_another_version_is_left_alone(files, tmp_path, monkeypatch):
+    """Its files may be others: a graph is prepared again, beside it."""
+    cache = tmp_path / "cache"
+    monkeypatch.setattr("longnn.store._disk.VERSION", 0)
+    old = load_source(Source.resolve(files), memory=1, cache=cache).disk.graph.folder
+    (old / "foreign.npy").touch()
+    monkeypatch.undo()
+    assert load_source(Source.resolve(files), memory=1, cache=cache).disk.graph.folder != old
+
+
 def test_the_cache_is_the_folder_of_the_environment(files, tmp_path, monkeypatch):
     monkeypatch.setenv("LONGNN_CACHE", str(tmp_path / "here"))
     graph = load_source(Source.resolve(files), memory=1).disk.graph
