@@ -48,6 +48,14 @@ def predict(
         typer.Argument(help="Name or files of a new graph (default: the run's own graph)."),
     ] = None,
     nodes: Nodes = None,
+    add: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="NEW",
+            help="Folder with new nodes and all edges that touch them: predict these in the graph.",
+        ),
+    ] = None,
+    old: Annotated[bool, typer.Option("--old", help="With --add: the old nodes, too.")] = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -66,16 +74,21 @@ def predict(
     memory: Memory = None,
     cache: Cache = None,
 ) -> None:
-    """Predict all nodes of the run's graph, or of a new graph with the same features."""
+    """Predict all nodes of the run's graph, nodes that are added to it, or a graph with the same
+    features."""
     from longnn.runs._folder import folder_name
+    from longnn.runs._new import added, only_new
     from longnn.runs._predictions import write_predictions
 
+    if old and add is None:
+        raise ValueError("Expected --add where --old is given (got none)")
     loaded = _load_run(run, data_dir, memory, cache)
-    dataset = _dataset(loaded, graph, nodes, data_option, data_dir, memory, cache)
+    dataset = _dataset(loaded, graph, nodes, data_option, data_dir, memory, cache, add=add)
     alone = "" if repeat_index is None else f"-repeat-{repeat_index}"
-    target = output or run / f"predictions-{folder_name(dataset.name)}{alone}.csv"
+    name = dataset.name if add is None else add.resolve().name
+    target = output or run / f"predictions-{folder_name(name)}{alone}.csv"
     check_output(target, "--output", (".csv", ".parquet"))
-    other = None if graph is None else dataset
+    other = None if graph is None and add is None else dataset
     tables = loaded.tables(
         repeat_index,
         other,
@@ -83,6 +96,12 @@ def predict(
         coverage=coverage,
         known_answers=known_answers,
     )
+    if add is not None:
+        new = added(dataset)
+        lonely = int((dataset.degrees.numpy()[new] == 0).sum())
+        if lonely:
+            show_notes([f"New nodes without an edge are predicted by their columns: {lonely:,}."])
+        tables = only_new(tables, new, old=old)
     rows, paths = write_predictions(tables, target)
     how = ""
     if repeat_index is not None:
@@ -275,15 +294,22 @@ def _dataset(
     data_dir: Path | None,
     memory: str | None,
     cache: Path | None,
+    add: Path | None = None,
 ) -> "NodeDataset":
-    """The graph of the run, or another one read as the run's was."""
+    """The graph of the run, or another one read as the run's was; with rows added, if any are."""
+    from longnn.runs._new import grown
     from longnn.store._disk import is_prepared
 
-    if graph is None:
+    if graph is None and add is None:
         return run.dataset
-    source, trained_on = read_source(graph, nodes, pairs), run.source
-    if trained_on is not None and not is_prepared(source.graph):
-        source = source.like(trained_on)
+    source = run.source
+    if graph is not None:
+        trained_on, source = source, read_source(graph, nodes, pairs)
+        if trained_on is not None and not is_prepared(source.graph):
+            source = source.like(trained_on)
+    if add is not None:
+        source = grown(source, add)
+    assert source is not None
     dataset = load_dataset(source, data_dir, memory, cache, like=run.trained.encoding)
     dataset = run.trained.encode(dataset)
     show_notes(dataset.notes)

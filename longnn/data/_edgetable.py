@@ -255,11 +255,11 @@ def _unknown_text(value: str, count: int, rows: int, source: str, ids: Any) -> s
     if len(same):
         return f"{expected} it has {same[0].as_py()!r}. If these are one number, use ids=numbers."
     if count == rows:
-        return f"{expected} no edge has two known ends. Name the column of the ids with id_column."
-    return (
-        f"{expected} {count:,} of {rows:,} edges {have(count)} such an end. Leave these edges out "
-        "with unknown_ids=drop, or add the nodes with unknown_ids=add."
-    )
+        remedy = "no edge has two known ends. Name the column of the ids with id_column."
+    else:
+        remedy = f"{count:,} of {rows:,} edges {have(count)} such an end. Leave these edges out "
+        remedy += "with unknown_ids=drop, or add the nodes with unknown_ids=add."
+    return f"{expected} {remedy} New nodes of a run's graph: longnn predict RUN --add NEW."
 
 
 def edge_columns(

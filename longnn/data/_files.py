@@ -6,15 +6,18 @@ This module finds the files and reads them. How each format is read is the busin
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from longnn.data._assemble import Arrays, assemble
 from longnn.data._dataset import NodeDataset
 from longnn.data._errors import DataError
 from longnn.data._featurefile import find_feature_file, is_matrix
 from longnn.data._formats import Parts, find_files, graph_name, names_of, read_arrays
+from longnn.data._nodetable import NodeColumns
 from longnn.data._options import FileOptions
 from longnn.data._tables import Table, open_table
 
@@ -83,6 +86,10 @@ class GraphFiles:
         features = find_feature_file(graph, options.feature_file, options.features)
         if node_parts is None and features is not None and is_matrix(features) and edges.is_table:
             node_parts, features = Parts.of(features), None  # its rows are the nodes 0, 1, ...
+        for folder in options.more_rows:
+            if features is not None:
+                raise DataError("Expected no feature file where rows are added.", path=features)
+            edges, node_parts = _with_rows(edges, node_parts, Path(folder), options)
         return cls(edges, node_parts, features, options, tuple(notes))
 
     @property
@@ -104,6 +111,15 @@ class GraphFiles:
     def name(self) -> str:
         """Of the graph."""
         return self.options.name or graph_name(self.edges.path)
+
+    def added_ids(self) -> Any:
+        """The ids of the nodes that the last folder of ``more_rows`` added, as text."""
+        _, new = find_files(Path(self.options.more_rows[-1]), None)
+        assert new is not None
+        assert self.nodes is not None
+        table = open_table(replace(self.nodes, path=new.path, files=new.files))
+        key = str(_node_columns(self.nodes, self.options).key)
+        return self.options.meaning(table).ids(key).cast(pa.string())
 
     def open(self, room: Path | None = None) -> tuple[Any, Any, FileOptions]:
         """Edges, nodes (or None), and the options without optional columns that are absent.
@@ -130,6 +146,28 @@ class GraphFiles:
             notes=self.notes,
             features=self.features,
         )
+
+
+def _with_rows(
+    edges: Parts, nodes: Parts | None, folder: Path, options: FileOptions
+) -> tuple[Parts, Parts]:
+    """Edges and nodes with the rows of a folder behind their own."""
+    more_edges, more_nodes = find_files(folder, None, options.header)
+    if more_nodes is None or nodes is None or not nodes.is_table:
+        where = folder if more_nodes is None else edges.path
+        raise DataError("Expected a table of nodes where rows are added (found none).", path=where)
+    columns = _node_columns(nodes, options)
+    needed = (columns.key, *columns.features)  # what is known with the answer alone is not
+    optional = [name for name in nodes.open()[0].names if name not in needed]
+    return edges.with_rows(more_edges), nodes.with_rows(more_nodes, optional)
+
+
+def _node_columns(nodes: Parts, options: FileOptions) -> NodeColumns:
+    """What the columns of a table are for, by its first file."""
+    names = nodes.open()[0].names
+    options = options.without_absent(options.optional_columns, names)
+    table = Table({name: pa.array([], pa.string()) for name in names}, nodes.path)
+    return NodeColumns.find(table, options, ids_needed=True)
 
 
 def _open(

@@ -5,7 +5,7 @@ more entry of :data:`FORMATS`. Knows nothing of what columns or arrays mean.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -175,6 +175,7 @@ class Parts:
     path: Path
     files: tuple[Path, ...]
     header: Header = "auto"
+    optional: tuple[str, ...] = ()  # columns that files but the first may lack: gaps there
 
     @classmethod
     def of(cls, path: Path, header: Header = "auto") -> "Parts":
@@ -211,6 +212,19 @@ class Parts:
         """Whether it is a table, not arrays."""
         return self.form.table is not None
 
+    def with_rows(self, more: "Parts", optional: Sequence[str] = ()) -> "Parts":
+        """The table with the rows of another behind its own, which may lack some columns."""
+        if self.form.table is None or more.form.table is not self.form.table:
+            raise DataError(
+                "Expected a table of the kind of the one that its rows are added to "
+                f"({self.files[0].name}; got {more.files[0].name}).",
+                path=more.path,
+            )
+        # One row is no evidence of a header: there is one if the first file has it.
+        header: Header = "yes" if self.open()[0].has_header else "no"
+        files = (*self.files, *more.files)
+        return replace(self, files=files, header=header, optional=tuple(optional))
+
     def size(self) -> tuple[int, int]:
         """Rows and columns, roughly: of text, by the length of its first lines."""
         opened = self.open()
@@ -234,7 +248,8 @@ class Parts:
             require_file(file)
             with readable(file, kind_of(file)):
                 opened.append(self.form.table(file, self.header))  # type: ignore[misc]
-            missing = [name for name in opened[0].names if name not in opened[-1].names]
+            names = (*opened[-1].names, *self.optional)
+            missing = [name for name in opened[0].names if name not in names]
             if missing:
                 raise DataError(
                     f"Expected the columns of {self.files[0].name} in every part (got no "

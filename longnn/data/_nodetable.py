@@ -231,10 +231,12 @@ def read_ids(table: Table, column: str) -> Any:
         row = int(repeats[0])
         value = str(ids[row].as_py())
         unit = "line" if table.path is not None else "row"
+        (path, line), (own, _) = table.place(int(first[row])), table.place(row)
+        where = "" if path == own else f" of {path}"
         raise table.error(
-            f"Expected unique ids (got {value!r} again, first on {unit} "
-            f"{table.place(int(first[row]))[1]}); if this is not the id column, name it with "
-            "id_column; identical rows are merged with repeated_nodes=merge.",
+            f"Expected unique ids (got {value!r} again, first on {unit} {line}{where}); if this "
+            "is not the id column, name it with id_column; identical rows are merged with "
+            "repeated_nodes=merge.",
             row,
             column,
             value=value,

@@ -175,10 +175,13 @@ class FileOptions(TableOptions):
         optional_columns: among ``label_column``, ``split_column`` and ``drop_columns``: if the
             file does not have the column that the option names, the option is ignored. For a new
             graph to predict on, which need not have labels.
+        more_rows: folders with ``nodes.*`` and ``edges.*``, whose rows follow those of the graph:
+            later nodes, and all edges that touch them. Labels and the split may be absent there.
     """
 
     feature_file: str | None = None
     optional_columns: Sequence[str] = ()
+    more_rows: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -77,6 +77,8 @@ class Source:
         checked = _check_options(kind, place, options or {})
         if checked.get("feature_file") is not None:
             checked["feature_file"] = _absolute(checked["feature_file"])
+        if checked.get("more_rows"):
+            checked["more_rows"] = [_absolute(folder) for folder in checked["more_rows"]]
         return cls(kind, place, node_path, checked)
 
     @property
@@ -123,8 +125,8 @@ class Source:
 
         Options of ``trained_on`` hold unless this source sets them. The columns of labels and
         splits that come from there, and those that are dropped, may be absent: what is known only
-        with the answer is not known of a new graph. A feature file
-        holds the features of one graph, so that a new graph needs its own.
+        with the answer is not known of a new graph. A feature file, or rows that are added, belong
+        to one graph, so that a new graph needs its own.
 
         >>> old = Source.resolve("old.csv", "n.csv", options={"label_column": "topic"})
         >>> dict(Source.resolve("new.csv", "m.csv").like(old).options)
@@ -132,7 +134,7 @@ class Source:
         """
         if self.is_named or trained_on.is_named:
             return self
-        own = ("name", "feature_file", *self.options)
+        own = ("name", "feature_file", "more_rows", *self.options)
         kept = {k: v for k, v in trained_on.options.items() if k not in own}
         optional = [column for column in OPTIONAL if column in kept]
         kept.pop("optional_columns", None)

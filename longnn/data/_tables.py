@@ -387,6 +387,9 @@ class StoredColumns(Mapping[str, pa.Array]):
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         pieces: list[pa.Array] = []
         for part in self.parts:
+            if name not in part.names:
+                pieces.append(pa.nulls(part.rows, kind))
+                continue
             column = _decoded(part.column(name), part.path, name)
             with readable(part.path, kind_of(part.path)):
                 pieces += column.cast(kind).chunks
@@ -447,7 +450,7 @@ def open_table(parts: Parts, room: Path | None = None) -> Table:
         elif room is None:
             batches, size = [], 0
             for batch in (batch for stream in opened for batch in stream.batches()):
-                batches.append(batch.select(first.names))
+                batches.append(_texts_of(batch, first.names))
                 size += batch.nbytes
                 require_memory(2.0 * size, "its text", path=path)  # in batches, and in columns
             read = pa.Table.from_batches(batches, _texts_named(first.names))
@@ -456,9 +459,9 @@ def open_table(parts: Parts, room: Path | None = None) -> Table:
             stored = []
             for number, stream in enumerate(opened):
                 place = room / f"{path.name}-{number:05d}.parquet"
-                with pq.ParquetWriter(place, _texts_named(stream.names)) as writer:
+                with pq.ParquetWriter(place, _texts_named(first.names)) as writer:
                     for batch in stream.batches():
-                        writer.write_batch(batch)
+                        writer.write_batch(_texts_of(batch, first.names))
                 stored.append(ParquetTable(place))
             columns = StoredColumns(stored, path)
         if room is None:
@@ -475,6 +478,13 @@ def open_table(parts: Parts, room: Path | None = None) -> Table:
     if len(table) == 0:
         raise DataError("Expected at least one row (got none).", path=path)
     return table
+
+
+def _texts_of(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """These columns, gaps where there is none."""
+    there, gaps = batch.schema.names, pa.nulls(batch.num_rows, pa.string())
+    columns = [batch.column(name) if name in there else gaps for name in names]
+    return pa.RecordBatch.from_arrays(columns, schema=_texts_named(names))
 
 
 def _texts_named(names: Sequence[str]) -> pa.Schema:

@@ -20,7 +20,9 @@ from longnn.records import RECORD, RunRecord, Scores, Summary, summarize_repeats
 from longnn.runs._dataset import load_graph, read_source
 from longnn.runs._export import export_trained
 from longnn.runs._folder import PROGRAM, WEIGHTS, read_record
+from longnn.runs._new import added, grown, only_new
 from longnn.runs._predictions import ROWS, prediction_tables, sets_of
+from longnn.store._disk import load_source
 from longnn.training import Problem, Trained, TruncatedScore, truncation_curve
 from longnn.training._intervals import Forecast, Opinion
 
@@ -54,7 +56,7 @@ class Run:
         cache: str | Path | None = None,
     ) -> None:
         self.record, self.trained = record, trained
-        self._reading = {"data_dir": data_dir, "memory": memory, "cache": cache}
+        self._reading: dict[str, Any] = {"data_dir": data_dir, "memory": memory, "cache": cache}
         #: Where the time went, step by step; the record has it up to its own writing.
         self.seconds = record.seconds if seconds is None else seconds
         #: Whose answers the last predictions knew, in words.
@@ -187,6 +189,28 @@ class Run:
         """The same for another graph; ``known_answers`` as in :meth:`tables`."""
         tables = self.tables(repeat, dataset, coverage=coverage, known_answers=known_answers)
         return pyarrow.concat_tables(tables)
+
+    def predict_new(
+        self,
+        new: str | Path,
+        repeat: int | None = None,
+        *,
+        old: bool = False,
+        coverage: float | None = None,
+        known_answers: str = "auto",
+    ) -> pyarrow.Table:
+        """The same for nodes that came later, in the run's graph, without training.
+
+        Args:
+            new: a folder with a table of the new nodes, and one of all edges that touch them; other
+                ends may be nodes of the run's graph.
+            repeat, coverage, known_answers: as in :meth:`tables`.
+            old: the nodes of the run's graph too; a column ``new`` says which are not.
+        """
+        source, like = grown(self.source, new), self.trained.encoding
+        dataset = self.trained.encode(load_source(source, like=like, **self._reading))
+        tables = self.tables(repeat, dataset, coverage=coverage, known_answers=known_answers)
+        return pyarrow.concat_tables(only_new(tables, added(dataset), old=old))
 
     def tables(
         self,

@@ -167,7 +167,7 @@ CASES = {
         EDGES,
         NODES.replace("\nd,", "\nb,"),
         {},
-        r"line {5}, column 'id': .*\(got 'b' again, first on line {3}\)",
+        r"line {5}, column 'id': .*\(got 'b' again, first on line {3}( of \S+)?\)",
     ),
     "no number": (
         EDGES,

@@ -149,6 +149,7 @@ DATA = {
         "name": ("5", "<b>", "x", "../x", "a/b"),
         "optional_columns": ("label_column", "split_column", "drop_columns"),
         "feature_file": ("nodes.csv", "c.toml"),
+        "more_rows": ("more", "nodes.csv", "."),
     },
     "csbm": {
         **dict.fromkeys(("num_nodes", "num_features", "seed"), _COUNTS),
