@@ -41,6 +41,7 @@ from longnn.records import (
     FrequencyShift,
     GraphRecord,
     History,
+    KnownRings,
     MemberRecord,
     PrecisionRecall,
     RepeatRecord,
@@ -69,6 +70,7 @@ from longnn.training import (
     shifted,
 )
 from longnn.training._fit import fit_readout
+from longnn.training._known import Around, Rests
 from longnn.training._presets import is_for_trees
 from longnn.training._readout import scores_of
 
@@ -82,6 +84,9 @@ LEAST_DENSITY = 1e-3
 BINS = 10
 #: Points of a curve, and nodes of a scatter, that are written down.
 CURVE_POINTS, SCATTER_NODES = 200, 2000
+#: Steps that are told apart, and test nodes that are asked what known answers count there: fewer on
+#: a graph so large that there were more cells.
+RINGS, ASKED, ASKED_CELLS = 6, 32, 1 << 21
 #: Draws of the test nodes for the interval of a score on one split, and most nodes of all draws.
 BOOTSTRAP, BOOTSTRAPPED = 200, 10_000_000
 #: Errors that are written down with the ids of their nodes.
@@ -121,6 +126,7 @@ def describe_run(
         curve=curve_of(first.predicted, dataset, test, first.readout),
         residuals=residuals_of(first.predicted, dataset, test),
         worst=worst_errors(first.predicted, dataset, test, first.readout),
+        known_rings=known_rings_of(first, dataset),
     )
     beta = first.result.filter_path
     summary = summarize_repeats([repeat.scores for repeat in repeats])
@@ -365,6 +371,29 @@ def covered_of(fit: Fitted, dataset: NodeDataset) -> Covered | None:
         own = torch.where(there, y, 0).long()[..., None]
         hit, size = sets.gather(-1, own)[..., 0], sets.sum(-1)
     return Covered(stated, float(hit[there].double().mean()), float(size[there].double().mean()))
+
+
+def known_rings_of(fit: Fitted, dataset: NodeDataset) -> KnownRings | None:
+    """How far away the known answers are that count at some test nodes; None where none do.
+
+    Of several targets or labels, for the first that they change; all classes have one filter.
+    """
+    test, told, learned = fit.split.test.cpu().nonzero()[:, 0], fit.told, fit.known
+    if told is None or learned is None or not len(test):
+        return None
+    around = Around.of(dataset, told.rests.r.dtype)
+    assert around is not None  # else nothing was learned there
+    order = torch.randperm(len(test), generator=torch.Generator().manual_seed(0))
+    asked = test[order[: max(1, min(ASKED, ASKED_CELLS // around.nodes))]]
+    k = next(k for k, row in enumerate(learned.coefficients) if any(row))
+    learned = dataclasses.replace(learned, coefficients=learned.coefficients[k : k + 1])
+    rests = told.spread_out(told.places(dataset.ids), dataset.num_nodes)
+    weights = learned.weights(around, Rests(rests.r[:, k : k + 1], rests.fold), asked)[:, :, 0]
+    share = weights.double() / weights.double().abs().sum().clamp_min(1e-12)  # (nodes, asked)
+    parts = (share != 0).double() / len(asked), share.clamp_min(0), -share.clamp_max(0)
+    ring = around.rings(asked, RINGS, weights.dtype)
+    sums = [[float(part[ring == d].sum()) for d in range(1, RINGS + 1)] for part in parts]
+    return KnownRings(len(asked), *map(np.array, sums))
 
 
 def shift_of(dataset: NodeDataset, split: Split, readout: Readout) -> FrequencyShift | None:

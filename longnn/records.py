@@ -315,6 +315,20 @@ class Covered(Schema):
     size: float  # the mean width, or the mean number of classes
 
 
+@dataclass(frozen=True, eq=False)
+class KnownRings(Schema):
+    """How far away the known answers are that count in predictions of test nodes.
+
+    One number for 1, 2, ... steps from the node; the last is for all that are farther away, too.
+    Weights are shares of all: ``alike`` and ``opposed`` add up to 1.
+    """
+
+    nodes: int  # of the test nodes that were asked
+    answers: Points  # known ones, per node
+    alike: Points  # of answers which, if above what the models say, raise the prediction
+    opposed: Points  # of answers which lower it then
+
+
 @dataclass(frozen=True)
 class ErrorRecord(Schema):
     """A test node that is predicted wrongly: what is true of it, and what is predicted.
@@ -353,6 +367,7 @@ class RepeatRecord(Schema):
     curve: PrecisionRecall | None = None
     residuals: Residuals | None = None
     covered: Covered | None = None
+    known_rings: KnownRings | None = None  # where known answers are used
     worst: tuple[ErrorRecord, ...] = stored(empty=False, default=())  # the largest first
     members: tuple[MemberRecord, ...] = stored(empty=False, default=())  # of an ensemble
 

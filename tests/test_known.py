@@ -13,6 +13,8 @@ import longnn
 from longnn import LONGNNClassifier, LONGNNRegressor
 from longnn.data import from_pandas, load
 from longnn.explorer import collect
+from longnn.records import RunRecord
+from longnn.report._page import plates
 from longnn.runs._dataset import as_dataset
 from longnn.store._ranks import Ranks
 from tests.commands import fail, succeed, without_report
@@ -207,6 +209,43 @@ def test_explanations_add_up(run):
     total = sum(row["contribution"] for row in table if row["node"] == ids[0])
     assert total == pytest.approx(explained[0].known.contribution.sum())
     assert "known answers" in " ".join(run.explain().notes)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_the_record_says_how_far_away_known_answers_count(task, tmp_path, monkeypatch):
+    """By step what explanations have by node; the figure draws it from the record alone."""
+    monkeypatch.setattr("longnn.description.ASKED", NODES)
+    folder = write(tmp_path / "street", answers(task))
+    precision = {"regression": "float32", "classification": "float64"}[task]
+    run = longnn.train(folder, {**SETTINGS, "precision": precision}, tmp_path / "run")
+    told, test = run.trained.told[0], [f"house {i}" for i in np.flatnonzero(TEST)]
+    rest = dict(zip(told.ids, told.rests.r[:, 0].tolist(), strict=True))
+    weights, counts = np.zeros((2, 7)), np.zeros(7)
+    first = {"output": run.trained.classes[0]} if task == "classification" else {}
+    for e in run.explain(test, **first).nodes:
+        for name, d, part in zip(
+            e.known.sources, e.known.distance, e.known.contribution, strict=True
+        ):
+            weight, d = part / rest[name], min(d, 6)
+            weights[int(weight < 0), d] += abs(weight)
+            counts[d] += 1 / len(test)
+    rings = RunRecord.read(run.folder).repeats[0].known_rings
+    assert rings.nodes == len(test)
+    found = np.stack([rings.alike, rings.opposed])
+    np.testing.assert_allclose(found, weights[:, 1:] / weights.sum(), atol=1e-4)
+    np.testing.assert_allclose(rings.answers, counts[1:])
+    heights = [bar.get_height() for bar in run.figures.known().axes[0].patches]
+    np.testing.assert_allclose(heights, 100 * np.concatenate([rings.alike, -rings.opposed]))
+    (plate,) = [p for p in plates(run.record) if p.name == "known_rings"]
+    assert f"distance: {100 * found.sum(0)[0]:.0f} % at 1," in plate.alt
+    assert f"Means over {len(test)} test nodes" in plate.caption
+
+
+def test_where_known_answers_are_not_used_none_are_drawn(tmp_path):
+    run = longnn.train(write(tmp_path / "a", answers()), {**SETTINGS, "known_answers": "none"})
+    assert run.record.repeats[0].known_rings is None
+    with pytest.raises(ValueError, match="a run that uses known answers"):
+        run.figures.known()
 
 
 def test_the_command_explains_and_the_explorer_shows_it(run, tmp_path):

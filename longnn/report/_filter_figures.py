@@ -218,6 +218,51 @@ def _draw_band(axes: Axes, record: FilterRecord) -> None:
     axes.plot(lam, response.mean(axis=0), color=NAVY, lw=2.5, label=f"mean of {count} channels")
 
 
+def known_plate(run: RunRecord) -> Plate:
+    """How far away the known answers are that count in a prediction, and which way."""
+    rings = run.repeats[0].known_rings
+    if rings is None:
+        raise FigureError("Expected a run that uses known answers (got none).")
+    several = len(run.data.targets) > 1 or run.data.task == "multilabel"
+    which = " Of several targets or labels this is the first that they change." if several else ""
+    shares = 100 * (rings.alike + rings.opposed)
+    return Plate(
+        "known_rings",
+        lambda: known_rings(run),
+        "What known answers count, by distance",
+        "Where an answer is known, its difference from what the models say there corrects "
+        "predictions nearby. Each bar says how much all known answers at a distance count "
+        "together. Above zero, an answer that is higher than the models say raises the prediction, "
+        "or makes its class more probable; below zero it does the opposite, often since nearer "
+        "answers said the same. All bars together are 100 %. Means over "
+        f"{rings.nodes} test nodes; a step goes along an edge.{which}",
+        "Share of the weights of known answers by distance: "
+        + ", ".join(f"{share:.0f} % at {k}" for k, share in enumerate(shares, start=1))
+        + " or more steps.",
+    )
+
+
+@in_style
+def known_rings(run: RunRecord) -> Figure:
+    """The weights of known answers by distance, up where they raise a prediction."""
+    rings = run.repeats[0].known_rings
+    assert rings is not None
+    figure, grid = new_figure("What known answers count, by distance", height=3.4, width=NARROW)
+    axes, steps = grid[0, 0], np.arange(1, len(rings.alike) + 1)
+    axes.bar(steps, 100 * rings.alike, 0.7, color=NAVY, label="pull it their way")
+    down: dict[str, Any] = {"color": ORANGE, "hatch": "//", "edgecolor": "white"}
+    axes.bar(steps, -100 * rings.opposed, 0.7, label="push it the other way", **down)
+    axes.axhline(0, color=GREY, lw=0.8)
+    counts = [f"{n:.1f}" if n < 10 else f"{n:,.0f}" for n in rings.answers]
+    names = [f"{k}\n({n})" for k, n in zip(steps, counts, strict=True)]
+    axes.set_xticks(steps, [*names[:-1], names[-1].replace("\n", "+\n")])
+    axes.set_xlabel("steps from the node (how many known answers are there)")
+    axes.set_ylabel("share in the correction (%)")
+    axes.grid(axis="x", visible=False)
+    axes.legend()
+    return figure
+
+
 def members_plate(run: RunRecord) -> Plate:
     """The filters of the members of an ensemble, over each other."""
     if all(member.response is None for member in run.members):

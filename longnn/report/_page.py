@@ -33,6 +33,7 @@ from longnn.report._filter_figures import (
     basis_plate,
     density,
     filter_plate,
+    known_plate,
     members_plate,
 )
 from longnn.report._filters import number_text
@@ -73,8 +74,8 @@ from longnn.report._words import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Figures that everybody should see: the filter, what the graph adds, where it errs.
-FILTER, ADDED = ("filter_response",), ("baselines",)
+#: Figures that everybody should see: the filters, what the graph adds, where it errs.
+FILTER, ADDED = ("filter_response", "known_rings"), ("baselines",)
 ERRORS = ("confusion", "precision_recall", "predicted_true")
 #: Folded: how the filter was learned, and what joining members gained.
 LEARNED = ("members", "basis_path", "amplitude_waveform")
@@ -119,6 +120,7 @@ class Figures:
         self.run = run
 
     filter = _drawing(filter_plate)
+    known = _drawing(known_plate)
     members = _drawing(members_plate)
     training = _drawing(training_plate)
     basis = _drawing(basis_plate)
@@ -140,8 +142,8 @@ class Figures:
 
 #: In reading order.
 _PLATES = (
-    *(filter_plate, members_plate, basis_plate, amplitude_plate, scores_plate, training_plate),
-    *(confusion_plate, baselines_plate, curve_plate, predicted_plate, degree_plate),
+    *(filter_plate, known_plate, members_plate, basis_plate, amplitude_plate, scores_plate),
+    *(training_plate, confusion_plate, baselines_plate, curve_plate, predicted_plate, degree_plate),
     reliability_plate,
 )
 

@@ -240,6 +240,21 @@ class Around:
         """The expected rests of the nodes that are asked about, see :meth:`Rests.signals`."""
         return self.whole(rests).signals(self.product, COVARIANCES)[:, self.places]
 
+    def rings(self, asked: Tensor, last: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Steps to every node of the graph from some that are asked about, (nodes, asked), up to
+        ``last``, which is farther away or not reached, too; ``dtype`` is that of the graph.
+
+        >>> path = torch.tensor([[0.0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 1, 0]])
+        >>> Around(lambda x: path @ x, 4, torch.arange(4)).rings(torch.tensor([0]), 2).T
+        tensor([[0, 1, 2, 2]])
+        """
+        reached = F.one_hot(self.places[asked], self.nodes).T
+        ring = torch.zeros_like(reached)
+        for _ in range(last):
+            ring += reached == 0
+            reached = reached + (self.product(reached.to(dtype)) > 0)
+        return ring
+
 
 def fold_numbers(predicted: Tensor, rests: Tensor, *sets: Tensor) -> Tensor:
     """A fold of every node of some sets (nodes,) bool, -1 of the others; each set has folds of its
@@ -314,22 +329,30 @@ class KnownFilter(Schema):
         beta = signals.new_tensor(self.coefficients).T  # (covariances, groups)
         return (beta[:, None, :] * signals).sum(0)
 
-    def shares(self, around: "Around", rests: Rests, node: int) -> Tensor:
-        """What each node of the graph adds to the change at a node (nodes, outputs); they add up.
+    def weights(self, around: "Around", rests: Rests, asked: Tensor) -> Tensor:
+        """What the rest of each node counts in the change at some, (nodes, asked, outputs).
 
         Args:
             around: the graph.
             rests: of the nodes that are asked about, or of all.
+            asked: int64, some of those that are asked about.
+        """
+        rests, at = around.whole(rests), around.places[asked]
+        told = (rests.fold >= 0)[:, None] & (rests.fold[:, None] != rests.fold[at])
+        known = (told[:, :, None] & ~rests.r.isnan()[:, None]).to(rests.r)
+        unit = F.one_hot(at, around.nodes).T[:, :, None].expand(known.shape).to(known).flatten(1)
+        each = [weights_of(around.product, c, unit, known.flatten(1)) for c in COVARIANCES]
+        return self.change(torch.stack(each).view(len(each), -1, known.shape[2])).view(known.shape)
+
+    def shares(self, around: "Around", rests: Rests, node: int) -> Tensor:
+        """What each node of the graph adds to the change at a node (nodes, outputs); they add up.
+
+        Args:
+            around, rests: see :meth:`weights`.
             node: one of those that are asked about.
         """
-        product, rests, node = around.product, around.whole(rests), int(around.places[node])
-        mine = rests.fold[node]
-        told = (rests.fold >= 0) & ((mine < 0) | (rests.fold != mine))
-        known = (~rests.r.isnan() & told[:, None]).to(rests.r)
-        at = torch.zeros_like(known)
-        at[node] = 1
-        weights = [weights_of(product, covariance, at, known) for covariance in COVARIANCES]
-        return self.change(torch.stack(weights)) * rests.r.nan_to_num(0.0)
+        weights = self.weights(around, rests, torch.tensor([node]))[:, 0]
+        return weights * around.whole(rests).r.nan_to_num(0.0)
 
     def check(self, node: Node) -> None:
         """One row per group, finite, and a scale that can be divided by."""

@@ -14,6 +14,7 @@ from longnn.records import (
     BaselineRecord,
     Bins,
     Calibration,
+    KnownRings,
     PrecisionRecall,
     Residuals,
     RunRecord,
@@ -118,7 +119,10 @@ def test_every_figure_fits_a_phone_and_says_what_it_shows(runs, trusted):
     """One panel above the other, and nothing sticks out of the picture."""
     marked = [with_data(runs[name], outliers=np.array([0.1, 0.2])) for name in ("ten", "wide")]
     long = [dataclasses.replace(run, label=f"{run.name}-{'x' * 40}") for run in runs.values()]
-    others = [runs[name] for name in ("bern", "deep")]
+    rings = KnownRings(
+        32, np.array([3.8, 9, 6400]), np.array([0.8, 0, 0.0]), np.array([0, 0.1, 0.1])
+    )
+    others = [changed(runs["bern"], known_rings=rings), runs["deep"]]
     every = [plate for run in [*marked, *others, trusted] for plate in plates(run)]
     drawn = every + comparison_plates(list(runs.values())) + comparison_plates(long)
     for plate in drawn:
