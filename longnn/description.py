@@ -379,10 +379,9 @@ def known_rings_of(fit: Fitted, dataset: NodeDataset) -> KnownRings | None:
     Of several targets or labels, for the first that they change; all classes have one filter.
     """
     test, told, learned = fit.split.test.cpu().nonzero()[:, 0], fit.told, fit.known
-    if told is None or learned is None or not len(test):
+    around = None if told is None else Around.of(dataset, told.rests.r.dtype)
+    if told is None or learned is None or around is None or not len(test):
         return None
-    around = Around.of(dataset, told.rests.r.dtype)
-    assert around is not None  # else nothing was learned there
     order = torch.randperm(len(test), generator=torch.Generator().manual_seed(0))
     asked = test[order[: max(1, min(ASKED, ASKED_CELLS // around.nodes))]]
     k = next(k for k, row in enumerate(learned.coefficients) if any(row))

@@ -22,6 +22,7 @@ export function drawNode(state, found, { select }) {
     ...shiftText(state),
     ...knownText(state),
     ...predictionTables(state),
+    ...intervalText(state),
     ...explanation(state, found, select),
   );
 }
@@ -67,6 +68,21 @@ function knownText(state) {
   return [h("p", { id: "known", class: "soft" }, text)];
 }
 
+// How sure the run is: what its intervals, or its sets of plausible classes, promise
+function intervalText({ node, graph, run }) {
+  if (!run.interval) return [];
+  const { coverage, plausible } = run.interval;
+  const { task, outputs } = graph;
+  const nodes = `for about ${+(100 * coverage).toFixed(2)} % of nodes like those of the validation set`;
+  const names = outputs.filter((_, k) => task === "classification" && plausible[node * outputs.length + k]);
+  const text = {
+    classification: `Plausible: ${names.join(", ")}. The true class is among the plausible ones ${nodes}.`,
+    multilabel: `The truth is plausible ${nodes}, for each label.`,
+    regression: `The true value lies between low and high ${nodes}.`,
+  }[task];
+  return [h("p", { id: "interval", class: "soft" }, text)];
+}
+
 function table(caption, head, rows, attributes = {}) {
   return h(
     "div",
@@ -87,6 +103,16 @@ function table(caption, head, rows, attributes = {}) {
   );
 }
 
+// Columns of the table of predictions: the interval of a number, what is plausible of a label
+function sureness({ node, graph: { outputs, task }, run: { interval } }) {
+  const at = (k) => node * outputs.length + k;
+  if (interval && task === "regression")
+    return [["low", "high"], (k) => [interval.low, interval.high].map((ends) => show(ends[at(k)], 4))];
+  if (interval && task === "multilabel")
+    return [["plausible"], (k) => [["no", "yes"].filter((_, yes) => interval.plausible[2 * at(k) + yes]).join(" or ")]];
+  return [[], () => []];
+}
+
 function predictionTables(state) {
   const { node, graph, run } = state;
   const { outputs, task } = graph;
@@ -99,9 +125,10 @@ function predictionTables(state) {
     const y = graph.label[node * outputs.length + k];
     return Number.isNaN(y) ? "unknown" : task === "regression" ? show(y, 4) : y ? "yes" : "no";
   };
-  const rows = order.slice(0, 8).map((k) => [outputs[k], text(k), truth(k)]);
+  const [extra, sure] = sureness(state);
+  const rows = order.slice(0, 8).map((k) => [outputs[k], text(k), ...sure(k), truth(k)]);
   const kind = { classification: "class", multilabel: "label" }[task] ?? "target";
-  const what = [kind, task === "regression" ? "predicted" : "probability", "true"];
+  const what = [kind, task === "regression" ? "predicted" : "probability", ...extra, "true"];
   const found = [table("Prediction", what, rows)];
   if (run.models.length > 1 && task === "classification") {
     const each = run.models.map((model) => {

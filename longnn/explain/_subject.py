@@ -90,7 +90,9 @@ class Subject:
         heard = problem.known
         #: What known answers change, or None; and in the predictions of which repeats.
         self.known, self.kept = heard if heard is not None and heard.changes else None, kept
-        each = [trained.predict(problem, repeat=k) for k in kept]
+        #: What these repeats say of the nodes that are seen.
+        self.opinions = trained.opinions(problem, kept)
+        each = [opinion.predicted for opinion in self.opinions]
         self.predicted = mean_prediction(each)
         self.chosen = trained.choose(self.predicted, repeat=repeat)
         self.shift = Shift(trained, each, kept) if trained.task == "classification" else None

@@ -140,6 +140,7 @@ def _describe_repeat(
         "set": pack(sets[shown], "u1"),
         "predicted": pack(predicted.reshape(len(predicted), -1).numpy()[shown]),
         "chosen": chosen,
+        "interval": _interval(run, number, subject, shown),
         "shift": list(readout.shift),  # of the scores, of an ensemble of the averaged ones
         "without": without,
         "offset": list(readout.offset),
@@ -147,6 +148,20 @@ def _describe_repeat(
         "history": _history(record) if number == 0 else None,  # the path is that of the first
         "models": _models(run, record, number, subject, shown),
     }
+
+
+def _interval(run: Run, number: int, subject: Subject, shown: np.ndarray) -> dict[str, Any] | None:
+    """How far predictions may be off, or what is plausible; None where the run does not know."""
+    if not run.trained.intervals:
+        return None
+    coverage, degrees = run.config.coverage, run.dataset.degrees[torch.from_numpy(subject.inside)]
+    forecast = run.trained.forecast(subject.opinions, coverage, degrees, repeat=number)
+    numbers: dict[str, Any] = {"coverage": coverage}
+    for name, kind in (("low", "f4"), ("high", "f4"), ("plausible", "u1")):
+        values = getattr(forecast, name)
+        if values is not None:
+            numbers[name] = pack(values.reshape(len(values), -1).numpy()[shown], kind)
+    return numbers
 
 
 def _characters(data: Any) -> int:

@@ -356,10 +356,10 @@ class Trained:
                 )
             yield opinions
 
-    def opinions(self, problem: Problem) -> list[Opinion]:
-        """What each repeat says of all nodes, one repeat after the other."""
+    def opinions(self, problem: Problem, repeats: Sequence[int] | None = None) -> list[Opinion]:
+        """What each repeat, or some of them, says of all nodes, one after the other."""
         each = []
-        for repeat in range(self.repeats):
+        for repeat in range(self.repeats) if repeats is None else repeats:
             batches = [own for (own,) in self.opinion_batches(problem, repeat=repeat)]
             each.append(Opinion.join(batches))
         return each

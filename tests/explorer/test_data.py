@@ -10,7 +10,9 @@ import torch
 from longnn.data import from_scipy
 from longnn.explorer import collect, pack, place_nodes, render, unpack
 from longnn.explorer._layout import _into_square
+from longnn.runs import train as train_run
 from tests.shifted import shifted_graph
+from tests.test_known import answers, write
 
 from .examples import dense_operator, train
 
@@ -112,6 +114,24 @@ def test_repeats_are_left_out_where_there_is_no_room(run, monkeypatch):
     monkeypatch.setattr("longnn.explorer._data.CHARACTERS", 1)
     [found] = collect([run])["runs"]
     assert (found["repeats"], found["others"]) == (2, [])
+
+
+@pytest.mark.parametrize("memory", [None, 1])
+def test_the_page_has_the_intervals_of_the_run(memory, tmp_path):
+    """Of each repeat its own; of a part of a graph those that the nodes have in the whole."""
+    few = {"epochs": 3, "baselines": False, "preset": "fast", "placement": "features"}
+    settings = {**few, "coverage": 0.7, "repeat": 2}
+    run = train_run(write(tmp_path / "a", answers()), settings, memory=memory, cache=tmp_path)
+    data = collect([run], limit=20, node="house 17")
+    shown = data["graphs"][0]["ids"]
+    [first] = data["runs"]
+    for k, repeat in enumerate([first, *first["others"]]):
+        row = {name: at for at, name in enumerate(run.predictions(k)["id"].to_pylist())}
+        places = [row[name] for name in shown]
+        assert repeat["interval"]["coverage"] == 0.7
+        for name in ("low", "high"):
+            expected = run.predictions(k)[name].to_numpy()[places]
+            np.testing.assert_allclose(unpack(repeat["interval"][name])[:, 0], expected, rtol=1e-5)
 
 
 def test_arrays_survive():

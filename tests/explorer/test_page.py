@@ -329,6 +329,29 @@ def test_what_does_not_hold_is_said(view, runs):
         view.set("#colour", colour)
 
 
+@pytest.mark.parametrize("name", ["values", "labels", "one filter per class"])
+def test_how_sure_the_run_is_stands_beside_the_prediction(view, runs, name):
+    """Low and high, or what is plausible, as in the predictions of the run."""
+    run = runs[name]
+    row = run.predictions().slice(NODE, 1).to_pylist()[0]
+    choose(view, runs, name)
+    click(view, NODE)
+    assert "for about 90 % of nodes like those of the validation set" in view.text("#interval")
+    cells = view.page.locator("#node-body table").first.locator("tbody td").all_inner_texts()
+    if name == "values":
+        for shown, column in zip(cells[:3], ("predicted", "low", "high"), strict=True):
+            as_printed(shown, row[column])
+    elif name == "labels":
+        plausible = [v.replace("|", " or ") for k, v in row.items() if k.startswith("plausible_")]
+        named = [v.replace("0", "no").replace("1", "yes") for v in plausible]
+        assert cells[1::3] == named
+    else:
+        named = row["plausible"].replace("|", ", ")
+        assert view.text("#interval").startswith(f"Plausible: {named}. The true class")
+    choose(view, runs, "mixed")  # it has none
+    assert view.page.locator("#interval").count() == 0
+
+
 @pytest.mark.parametrize("name", ["shifted", "shifted ensemble"])
 def test_what_is_shown_is_the_shifted_prediction(view, runs, name):
     """The class and its probability are those of the run; the sums are those of explain."""
