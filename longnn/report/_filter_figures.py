@@ -234,8 +234,8 @@ def known_plate(run: RunRecord) -> Plate:
         "predictions nearby. Each bar says how much all known answers at a distance count "
         "together. Above zero, an answer that is higher than the models say raises the prediction, "
         "or makes its class more probable; below zero it does the opposite, often since nearer "
-        "answers said the same. All bars together are 100 %. Means over "
-        f"{rings.nodes} test nodes; a step goes along an edge.{which}",
+        "answers said the same. All bars together are 100 %. A step goes along an edge. Means over "
+        f"{rings.nodes} test nodes{' of the first repeat' * (len(run.repeats) > 1)}.{which}",
         "Share of the weights of known answers by distance: "
         + ", ".join(f"{share:.0f} % at {k}" for k, share in enumerate(shares, start=1))
         + " or more steps.",
@@ -249,7 +249,7 @@ def known_rings(run: RunRecord) -> Figure:
     assert rings is not None
     figure, grid = new_figure("What known answers count, by distance", height=3.4, width=NARROW)
     axes, steps = grid[0, 0], np.arange(1, len(rings.alike) + 1)
-    axes.bar(steps, 100 * rings.alike, 0.7, color=NAVY, label="pull it their way")
+    axes.bar(steps, 100 * rings.alike, 0.7, color=NAVY, label="pull the prediction their way")
     down: dict[str, Any] = {"color": ORANGE, "hatch": "//", "edgecolor": "white"}
     axes.bar(steps, -100 * rings.opposed, 0.7, label="push it the other way", **down)
     axes.axhline(0, color=GREY, lw=0.8)
