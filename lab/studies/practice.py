@@ -68,14 +68,15 @@ def cells(context: Context) -> Cells:
     plan = QUICK if context.quick else FULL
     usual = ["threshold"] if context.quick else [*TABLES, *GRAPHS]
     for name in context.choose("datasets", usual):
-        load = cache(partial(_load, context, name))
+        load = cache(partial(load_table, context, name))
         compute = partial(_default, load, plan, context.device)
         yield Cell(name, plan, "default", compute)
         for rival in () if name in GRAPHS else ("boosting",) if context.quick else RIVALS:
             yield Cell(name, plan, rival, partial(_rival, rival, load, plan, context.device))
 
 
-def _load(context: Context, name: str) -> NodeDataset:
+def load_table(context: Context, name: str) -> NodeDataset:
+    """A table of this study, or a graph, by its name."""
     if name == "threshold":
         return threshold()
     if name in GRAPHS:
