@@ -65,7 +65,7 @@ def _compute(load: Callable[[], Any], plan: Mapping[str, int], device: str) -> d
 
     def after(one: Fitted, choice: str) -> float:
         y, split = dataset.data.y, one.split
-        with mock.patch.multiple(known, **CHOICES[choice][1]):
+        with mock.patch.multiple(known, **{"CERTAIN": known.CERTAIN, **CHOICES[choice][1]}):
             learned = learn(
                 *(around, one.predicted, y, split.train, split.val, dataset.task),
                 only_train=choice == "train",
