@@ -41,8 +41,10 @@ FOLDS, FEW_FOLDS, MANY = 10, 3, 50_000
 FEWEST = 50
 #: Strengths of the ridge penalty, per node; the one with the least loss on held-out folds is taken.
 STRENGTHS = (0.001, 0.01, 0.1, 1.0)
-#: The mean gain on held-out folds must be that many of its standard errors above zero.
-CERTAIN = 1.0
+#: The mean gain on held-out folds must be that many of its standard errors above zero. Of numbers
+#: the share TRIM of the largest and of the smallest gains does not count: few nodes must not
+#: decide. Of classes all count, for those of a rare one are few.
+CERTAIN, TRIM = 1.5, 0.02
 #: Rests of training nodes are scaled up at most by the inverse of this.
 LEAST_SCALE = 0.1
 #: Conjugate gradients stop at this relative residual, or after so many steps.
@@ -605,10 +607,12 @@ def _fit(
             best = (loss, strength, held)
     assert best is not None
     gains = before - _losses(p, best[2], y, task)
-    error = float(gains.std()) / math.sqrt(len(gains))
-    certain = float(gains.mean()) / max(error, _LEAST)
+    cut = int(TRIM * len(gains)) if task == "regression" else 0
+    usual = gains.sort().values[cut : len(gains) - cut]
+    error = float(usual.std()) / math.sqrt(len(usual))
+    certain = float(usual.mean()) / max(error, _LEAST)
     gain = float(gains.mean() / before.mean().clamp_min(_LEAST))
-    if not certain > CERTAIN:
+    if not (certain > CERTAIN and gain > 0):
         return none, 0.0, certain, silent
     beta = _ridge(x, p, y, best[1], task) / unit
     changes = silent.double()

@@ -313,3 +313,14 @@ def test_known_answers_never_cost_the_order_where_a_class_is_rare(monkeypatch):
     assert one.known is not None
     assert not one.known.used
     assert one.plain is None
+
+
+def test_few_nodes_do_not_decide_whether_known_answers_of_numbers_are_used():
+    """Two pairs of outliers that tell each other's answer do not speak for a thousand others."""
+    around, predicted, y, train, val, _ = smooth(nodes=600)
+    noise = torch.randn(len(y), generator=torch.Generator().manual_seed(1)).to(y)
+    quiet = learn(around, predicted, noise, train, val, "regression")
+    assert not quiet.filter.used
+    loud = noise.clone()
+    loud[val.nonzero()[:2, 0]] = 40.0
+    assert not learn(around, predicted, loud, train, val, "regression").filter.used
