@@ -27,7 +27,8 @@ from lab.studies.practice import FULL, QUICK, TABLES, load_table
 from longnn.metrics import headline
 from longnn.training import Fitted, complete, score
 from longnn.training import _known as known
-from longnn.training._known import COVARIANCES, Around, corrected, learn
+from longnn.training._known import Around, corrected, learn
+from longnn.training._process import COVARIANCES
 
 TITLE = "Known answers: what each choice of their filter gains (not in the paper)"
 ORDER = 109

@@ -13,7 +13,7 @@ from longnn.store import propagate
 from longnn.store._adjacency import StoredOperator
 from longnn.store._disk import OnDisk, bytes_needed, is_prepared, load_stored
 from longnn.store._propagate import ensure_basis, serving_basis
-from longnn.training._known import product_of
+from longnn.training._process import product_of
 from tests.store.graphs import small, write_graph
 
 

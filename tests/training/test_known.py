@@ -14,17 +14,15 @@ from longnn.graphs import GraphOperator
 from longnn.training import combine, complete, fit
 from longnn.training._ensemble import votes_of
 from longnn.training._known import (
-    COVARIANCES,
     Around,
     KnownFilter,
     Rests,
-    carry,
     corrected,
     fold_numbers,
     learn,
-    product_of,
     views_of,
 )
+from longnn.training._process import COVARIANCES, carry, product_of
 from tests.commands import without_report
 
 pytestmark = pytest.mark.usefixtures("no_report")
