@@ -533,7 +533,7 @@ def baselines_plate(run: RunRecord) -> Plate:
         "baselines",
         lambda: what_the_graph_adds(rows, run.metric),
         "With and without the graph",
-        "Test scores of the model and of models that do not use the graph, on the same splits.",
+        "Test scores of the model and of what it is compared with, on the same splits.",
         graph_text(run),
     )
 
