@@ -149,7 +149,8 @@ OPTIONS: dict[str, Option] = {
     "output_degree": Option("degree of one more filter, on the class scores; 0 for none"),
     "heads": Option("heads of the attention; they must divide the hidden units"),
     "columns": Option(
-        "what trees see: a node's own columns, or averages over its neighbours, too",
+        "what trees see: a node's own columns; averages over its neighbours, too; or around it, their "
+        "spread and extremes as well",
         ("alone", "neighbours"),
     ),
     "leaves": Option("leaves of each tree"),
@@ -419,7 +420,7 @@ _ENTRIES = (
         "trees",
         "longnn.nn._trees:BoostedTrees",
         "Boosted trees",
-        "neighbours' averages as columns",
+        "neighbours' averages and extremes as columns",
         "Y = sum_t tree_t([X, (P^k X) / (P^k 1), P^k 1, log(1 + neighbours)]), k = 1 ... K",
         Paper(
             "LightGBM: A Highly Efficient Gradient Boosting Decision Tree",

@@ -266,7 +266,8 @@ class TreesForm:
     """Boosted trees on one graph, by the contributions of columns that LightGBM computes (SHAP).
 
     They add up to the score. A column of a node's own is the node's; the contribution of an
-    average is split over the nodes that it is of, by their weight in it.
+    average is split over the nodes that it is of, by their weight in it; so is, for want of a sum,
+    that of the spread and of the extremes.
 
     Args:
         model: in evaluation mode.
@@ -312,7 +313,10 @@ class TreesForm:
         if trees.columns == "alone":
             return np.zeros((len(of_own), 0, 0, f)), of_own, np.zeros(len(of_own))
         ways = rest.reshape(len(of_own), trees.copies, -1)
-        walks = ways[:, :, 1:].reshape(len(of_own), trees.copies, trees.degree, f + 1)
+        averages, more = np.split(ways[:, :, 1:], [trees.degree * (f + 1)], axis=2)
+        walks = averages.reshape(len(of_own), trees.copies, trees.degree, f + 1).copy()
+        # Spread and extremes of neighbours are no sums over them: shared out like their average.
+        walks[:, :, 0, 1:] += more.reshape(len(of_own), trees.copies, trees.more, f).sum(2)
         counts = ways[:, :, 0].sum(1) + walks[..., 0].sum((1, 2))
         return walks[..., 1:], of_own, counts
 

@@ -7,7 +7,8 @@ divided by what the walk makes of a column of ones, so that a row is a weighted 
 
 and what says how many neighbours there are: the logarithm of their number, and :math:`P^k 1`. On
 arcs there is one such table along them and one against. :math:`P^k` is a sum of
-:math:`T_j(P)`, so stored terms will do in place of a graph.
+:math:`T_j(P)`, so stored terms will do in place of a graph. They will not do for what is no average
+of columns: how much neighbours differ, and the smallest and the largest value among them.
 
 The trees are kept as LightGBM writes them, as text: data, and no program. It is checked before
 compiled code reads it.
@@ -30,7 +31,7 @@ from longnn.nn._model import Model
 from longnn.nn._terms import OnRows, Terms
 from longnn.nn._transform import Features
 
-Columns = Literal["alone", "neighbours"]
+Columns = Literal["alone", "neighbours", "around"]
 #: Averages are rounded to multiples of this. Sums in another order, of the same nodes under other
 #: numbers, differ in the last digit, and a tree would tell them apart.
 GRID = 2.0**-16
@@ -62,7 +63,8 @@ class BoostedTrees(Model):
 
     Args:
         in_channels, hidden_channels, out_channels: features, nothing, outputs.
-        columns: ``"alone"`` for a node's own, ``"neighbours"`` for the averages too.
+        columns: ``"alone"`` for a node's own, ``"neighbours"`` for the averages too, ``"around"``
+            for their spread, smallest and largest value as well.
         degree: the longest walk of an average.
         leaves: of each tree.
         share: of the columns that a tree may use.
@@ -106,21 +108,28 @@ class BoostedTrees(Model):
 
     @property
     def row_degree(self) -> int | None:
-        """That of the longest walk; on arcs none."""
+        """That of the longest walk; none on arcs, nor for spreads and extremes."""
         if self.columns == "alone":
             return 0
-        return self.degree if self.copies == 1 else None
+        return self.degree if self.copies == 1 and self.columns == "neighbours" else None
+
+    @property
+    def more(self) -> int:
+        """Columns per feature and way of arcs that are no averages."""
+        return 3 if self.columns == "around" else 0
 
     @property
     def width(self) -> int:
         """Columns of the table."""
         if self.columns == "alone":
             return self.in_channels
-        return self.in_channels + self.copies * (1 + self.degree * (1 + self.in_channels))
+        f = self.in_channels
+        return f + self.copies * (1 + self.degree * (1 + f) + self.more * f)
 
     def table(self, x: Features | Terms, operator: Operator | OnRows | EdgeOperator) -> Tensor:
         """What the trees see, (nodes, width): the node's own columns first, then for each way of
-        arcs the count of neighbours, and by length of the walk the mass and the averages."""
+        arcs the count of neighbours, by length of the walk the mass and the averages, and last
+        the spread, the smallest and the largest value of neighbours."""
         own = x.features if isinstance(x, Terms) else dense(x)
         if self.columns == "alone":
             return own
@@ -132,13 +141,18 @@ class BoostedTrees(Model):
             assert not isinstance(operator, OnRows)
             walks = walk_sums(own, operator, self.copies, self.degree)
             counts = neighbour_counts(operator, self.copies, own.shape[0])
+            if self.more:
+                squares = walk_sums(own.square(), operator, self.copies, 1)
+                extremes = neighbour_extremes(own, operator, self.copies)
         parts = [own]
-        for lengths, count in zip(walks, counts, strict=True):
+        for way, (lengths, count) in enumerate(zip(walks, counts, strict=True)):
             parts.append(torch.log1p(count.to(own))[:, None])
             for sums in lengths:  # (nodes, features + 1), the last one of ones
                 mass = sums[:, -1:]
                 mean = sums[:, :-1] / torch.where(mass > 1e-6, mass, 1.0)
                 parts += [rounded(mass), rounded(torch.where(mass > 1e-6, mean, 0.0))]
+            if self.more:
+                parts += [_spread(lengths[0], squares[way][0]), *extremes[way]]
         return torch.cat(parts, dim=1)
 
     def _walks_of_terms(self, x: Terms, operator: OnRows) -> list[Tensor]:
@@ -232,6 +246,38 @@ def neighbour_counts(operator: Any, copies: int, nodes: int) -> list[Tensor]:
         assert isinstance(operator, GraphOperator)
         every = (operator.matrix.crow[1:] - operator.matrix.crow[:-1]).to(operator.dtype)
     return list(every.view(copies, nodes))
+
+
+def _spread(sums: Tensor, squares: Tensor) -> Tensor:
+    """The standard deviation over neighbours, of sums and sums of squares (nodes, features + 1)."""
+    mass = torch.where(sums[:, -1:] > 1e-6, sums[:, -1:], torch.inf)
+    mean = sums[:, :-1] / mass
+    # On the grid before the root, which would blow up what is left of a difference of equals.
+    return rounded(squares[:, :-1] / mass - mean.square()).clamp_min(0).sqrt()
+
+
+def neighbour_extremes(x: Tensor, operator: Any, copies: int) -> list[tuple[Tensor, Tensor]]:
+    """The smallest and the largest value among neighbours, (nodes, features) each, by way of arcs;
+    zero where there are none."""
+    n = x.shape[0]
+    if isinstance(operator, EdgeOperator):
+        row, col, there = operator.row, operator.col % n, operator.values != 0
+    else:
+        assert isinstance(operator, GraphOperator)
+        crow = operator.matrix.crow
+        row = torch.arange(copies * n, device=x.device).repeat_interleave(crow[1:] - crow[:-1])
+        col = operator.matrix.col.long() % n
+        there = torch.ones_like(col, dtype=torch.bool)
+
+    def extreme(how: Literal["amin", "amax"], none: float) -> Tensor:  # (copies, nodes, features)
+        each = []
+        for values in x.T:  # a column at a time: memory for one
+            given = torch.where(there, values[col], none)
+            found = values.new_full((copies * n,), none).scatter_reduce(0, row, given, how)
+            each.append(torch.where(found == none, 0.0, found))
+        return torch.stack(each, dim=1).view(copies, n, -1)
+
+    return list(zip(extreme("amin", math.inf), extreme("amax", -math.inf), strict=True))
 
 
 def split_texts(text: str) -> list[str]:

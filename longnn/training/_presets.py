@@ -73,7 +73,7 @@ def portfolio(
     >>> len(portfolio("default"))
     8
     >>> list(portfolio("default", words=False))[:2]
-    ['trees, own columns', 'trees, neighbours']
+    ['trees, own columns', 'trees, around']
     """
     filters = _read("portfolio.toml")[preset]
     if words:
@@ -85,13 +85,16 @@ def portfolio(
     if by_rows:
         names.insert(names.index(next(iter(filters))), "table, features")
     known = {**composition["members"], "table, features": _ROWS, **filters}
+    if by_rows:
+        names = [known[name].get("on_disk", name) for name in names]
     return {name: _as_its_model(known[name]) for name in names}
 
 
 def _as_its_model(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A member, filled up with the member of the preset ``"default"`` that it is ``like``."""
+    """A member, filled up with the member of the preset ``"default"`` that it is ``like``; the one
+    that stands for it on disk is no option."""
     own = dict(table)
-    like = own.pop("like", None)
+    like, _ = own.pop("like", None), own.pop("on_disk", None)
     return {**_read("portfolio.toml")["default"].get(like, {}), **own}
 
 
