@@ -151,7 +151,7 @@ OPTIONS: dict[str, Option] = {
     "columns": Option(
         "what trees see: a node's own columns; averages over its neighbours, too; or around it, their "
         "spread and extremes as well",
-        ("alone", "neighbours"),
+        ("alone", "neighbours", "around"),
     ),
     "leaves": Option("leaves of each tree"),
     "share": Option("share of the columns that each tree may use"),

@@ -69,10 +69,10 @@ def cells(context: Context) -> Cells:
     usual = ["threshold"] if context.quick else [*TABLES, *GRAPHS]
     for name in context.choose("datasets", usual):
         load = cache(partial(load_table, context, name))
-        compute = partial(_default, load, plan, context.device)
+        compute = partial(compute_default, load, plan, context.device)
         yield Cell(name, plan, "default", compute)
         for rival in () if name in GRAPHS else ("boosting",) if context.quick else RIVALS:
-            yield Cell(name, plan, rival, partial(_rival, rival, load, plan, context.device))
+            yield Cell(name, plan, rival, partial(compute_rival, rival, load, plan, context.device))
 
 
 def load_table(context: Context, name: str) -> NodeDataset:
@@ -88,7 +88,8 @@ def _splits(dataset: NodeDataset, plan: Mapping[str, int]) -> list[Split]:
     return make_splits(dataset, "stratified", plan["splits"])
 
 
-def _rival(name: str, load: Any, plan: Mapping[str, int], device: str) -> dict[str, Any]:
+def compute_rival(name: str, load: Any, plan: Mapping[str, int], device: str) -> dict[str, Any]:
+    """Scores of a rival on each split."""
     dataset = load()
     splits = _splits(dataset, plan)
     if name == "gcn":
@@ -98,7 +99,9 @@ def _rival(name: str, load: Any, plan: Mapping[str, int], device: str) -> dict[s
     return {"val": val, "test": test}
 
 
-def _default(load: Any, plan: Mapping[str, int], device: str) -> dict[str, Any]:
+def compute_default(load: Any, plan: Mapping[str, int], device: str) -> dict[str, Any]:
+    """Scores of the default preset with and without known answers and kinds of members, and what
+    its intervals cover."""
     dataset = load()
     metric, _ = headline(dataset.data.y, dataset.task)
     limit = {"epochs": plan["epochs"]} if plan["epochs"] else {}
