@@ -258,9 +258,6 @@ def propagate(
         int | None, typer.Option(min=1, help="Number of CPU threads (default: torch's choice).")
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "cpu",
-    row_ranks: Annotated[
-        int, typer.Option(min=1, help="Ranks of torchrun that share the rows of the graph.")
-    ] = 1,
     output: Annotated[
         Path | None, typer.Option(help="Folder to write (default: basis-KEY in the graph's).")
     ] = None,
@@ -288,7 +285,6 @@ def propagate(
             threads=threads,
             device=where,
             output=output,
-            row_ranks=row_ranks,
             on_progress=on_progress,
         )
     if not first:

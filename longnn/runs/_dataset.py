@@ -44,7 +44,7 @@ def join(config: Config | Mapping[str, Any] | None) -> Ranks:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return Ranks()
     given = config.device if isinstance(config, Config) else (config or {}).get("device", "auto")
-    return join_ranks(device=choose_device(given).type)
+    return join_ranks(choose_device(given).type)
 
 
 def require_rows(dataset: NodeDataset, ranks: Ranks) -> None:

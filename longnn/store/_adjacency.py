@@ -49,14 +49,12 @@ class Side(NamedTuple):
 
 
 class Adjacency:
-    """The rows ``first`` to ``last`` of A + S.
+    """A + S, read by stretches of its rows.
 
     Args:
         graph: on disk.
         self_loops: ``"keep"``, ``"add"`` or ``"remove"``.
         number: of a type of edges; None for all edges.
-        first: of the rows.
-        last: one past the last row; None: all rows.
         device: that multiplies.
         resident: keep what was read: on a GPU in its memory, on a CPU in this program's. Else
             each product reads the graph again, and forgets it.
@@ -71,14 +69,11 @@ class Adjacency:
         self_loops: SelfLoops = "keep",
         *,
         number: int | None = None,
-        first: int = 0,
-        last: int | None = None,
         device: torch.device | str = "cpu",
         resident: bool = True,
     ) -> None:
         self.graph, self.nodes, self.number = graph, graph.num_rows, number
         self.device, self.resident = torch.device(device), resident
-        self.first, self.last = first, self.nodes if last is None else last
         n = graph.num_nodes
         blocks = ((0, n, False), (n, 0, True)) if graph.directed else ((0, 0, False),)
         self.sides = [self._side(*block) for block in blocks]
@@ -108,8 +103,7 @@ class Adjacency:
 
     def _scan(self, self_loops: SelfLoops) -> tuple[np.ndarray, np.ndarray]:
         """Degrees and S of the rows; every offset and neighbour is checked here, once."""
-        count = self.last - self.first
-        weighted = self.graph.weighted
+        count, weighted = self.nodes, self.graph.weighted
         kind = np.float64 if weighted else np.int64
         degree, loops, looped = np.zeros(count, kind), np.zeros(count, kind), np.zeros(count, bool)
         for start, stop in self.stretches(ROWS):
@@ -130,7 +124,7 @@ class Adjacency:
                     f"Expected neighbours in 0..{self.graph.num_nodes - 1} in {self.graph.folder} "
                     f"(got {wrong[0]}); make the folder again"
                 )
-            here = slice(start - self.first, stop - self.first)
+            here = slice(start, stop)
             degree[here] = lengths
             if self_loops != "keep" or weighted:
                 rows, size = np.repeat(np.arange(stop - start), lengths), stop - start
@@ -149,10 +143,10 @@ class Adjacency:
 
     def stretches(self, rows: int) -> list[tuple[int, int]]:
         """The rows in stretches of at most ``rows``, with few entries, each on one side."""
-        most, found, start = ENTRIES[self.device.type], [], self.first
-        while start < self.last:
+        most, found, start = ENTRIES[self.device.type], [], 0
+        while start < self.nodes:
             side = self._side_of(start)
-            stop = min(start + rows, self.last, side.row + self.graph.num_nodes)
+            stop = min(start + rows, self.nodes, side.row + self.graph.num_nodes)
             inside = side.offsets[start - side.row : stop - side.row + 1]
             if inside[-1] - inside[0] > most:
                 stop = start + int(np.searchsorted(inside, inside[0] + most, side="right")) - 1
@@ -193,7 +187,7 @@ class Adjacency:
             per_sample_weights=None if some.weights is None else some.weights.to(signal.dtype),
         )
         if self.diagonal is not None:
-            own = self.diagonal[some.first - self.first : some.last - self.first, None]
+            own = self.diagonal[some.first : some.last, None]
             side = self._side_of(some.first)
             shift = side.column - side.row  # a loop of an arc joins the copies of its node
             out.addcmul_(own.to(signal.dtype), signal[some.first + shift : some.last + shift])

@@ -21,7 +21,6 @@ from torch import Tensor
 from longnn._base.memory import in_words
 from longnn.store._arrays import Manifest, StoreError, ahead, checksum
 from longnn.store._basis import block_name
-from longnn.store._terms import rows_per_rank
 
 #: Bytes that are turned and written at once.
 PIECE = 1 << 24
@@ -65,8 +64,7 @@ class Size:
         columns: its features and the constant.
         kept: rows that are kept.
         term_bytes: of one number of each term: (K+1) x bytes on disk.
-        row_ranks: ranks that share the rows.
-        column_ranks: ranks that share the columns.
+        ranks: that share the columns.
         scratch: a scratch file may be used (not on a GPU).
     """
 
@@ -75,27 +73,23 @@ class Size:
     columns: int
     kept: int
     term_bytes: int
-    row_ranks: int = 1
-    column_ranks: int = 1
+    ranks: int = 1
     scratch: bool = True
 
     @property
     def graph_bytes(self) -> int:
-        """Neighbours and offsets of one rank."""
-        return (4 * self.entries + 8 * self.nodes) // self.row_ranks
+        """Neighbours and offsets."""
+        return 4 * self.entries + 8 * self.nodes
 
     @property
     def column_bytes(self) -> int:
-        """The arrays of one column; ranks that share rows have one array whole, two in part."""
-        if self.row_ranks == 1:
-            return 8 * self.nodes
-        share = rows_per_rank(self.nodes, self.row_ranks)
-        return 4 * (share * self.row_ranks + 2 * share)
+        """The two arrays of one column."""
+        return 8 * self.nodes
 
     @property
     def staged_bytes(self) -> int:
         """The terms of one column, as on disk."""
-        return -(-self.kept // self.row_ranks) * self.term_bytes
+        return self.kept * self.term_bytes
 
 
 def make_plan(size: Size, memory: int) -> Plan:
@@ -104,12 +98,12 @@ def make_plan(size: Size, memory: int) -> Plan:
     Raises:
         MemoryError: where not even one column fits.
     """
-    free = memory - min(RESERVE, memory // 2) - 8 * size.nodes // size.row_ranks
+    free = memory - min(RESERVE, memory // 2) - 8 * size.nodes
     resident = size.graph_bytes <= free // 2
     if resident:
         free -= size.graph_bytes
     most = min(LINE, WIDEST) if size.scratch else WIDEST
-    wanted = min(-(-size.columns // size.column_ranks), most)
+    wanted = min(-(-size.columns // size.ranks), most)
     in_memory = free // (size.column_bytes + size.staged_bytes)
     staged = in_memory >= min(NARROWEST, wanted) or not size.scratch
     width = min(in_memory if staged else free // size.column_bytes, wanted)
@@ -117,7 +111,7 @@ def make_plan(size: Size, memory: int) -> Plan:
         need = 2 * (size.column_bytes + size.graph_bytes + 8 * size.nodes) + 2 * RESERVE
         raise MemoryError(
             f"Expected memory for one column of {size.nodes:,} nodes, {in_words(need)} at most "
-            f"(got {in_words(memory)}); give more with --memory, or share the rows over ranks"
+            f"(got {in_words(memory)}); give more with --memory"
         )
     for whole in (LINE, NARROWEST):
         if width > whole and width < size.columns:
@@ -196,8 +190,7 @@ class Keeper:
     Args:
         stage: where they wait.
         dtype: on disk.
-        kept: int64 (rows,): the nodes to keep, ascending; None: all from ``first`` on.
-        first: the first node of this rank.
+        kept: int64 (rows,): the rows of the operator to keep, ascending; None: all.
         nodes: of the graph.
     """
 
@@ -206,17 +199,16 @@ class Keeper:
         stage: Memory | Scratch,
         dtype: torch.dtype,
         kept: np.ndarray | None,
-        first: int,
         nodes: int,
     ) -> None:
-        self.stage, self.dtype, self.kept, self.first = stage, dtype, kept, first
+        self.stage, self.dtype, self.kept = stage, dtype, kept
         self.step = SAMPLE if nodes > 1 << 16 else 1
         self.error = self.norm = 0.0  # sums of squares, over the sampled rows
         self._lock = threading.Lock()
 
     def put(self, degree: int, first: int, term: Tensor) -> None:
-        """Keep what is to be kept of the rows from node ``first`` on."""
-        at = first - self.first
+        """Keep what is to be kept of the rows from ``first`` on."""
+        at = first
         if self.kept is not None:
             at, end = (int(i) for i in np.searchsorted(self.kept, (first, first + len(term))))
             if at == end:

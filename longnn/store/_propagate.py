@@ -49,7 +49,7 @@ from longnn.store._blocks import (
 )
 from longnn.store._graph import GraphStore
 from longnn.store._ranks import Ranks, join_ranks
-from longnn.store._terms import Recurrence, Team, rows_per_rank
+from longnn.store._terms import Recurrence, Team
 
 #: How the columns are cut, written before the first block.
 PLAN = "plan.json"
@@ -75,7 +75,6 @@ def propagate(
     threads: int | None = None,
     device: str = "cpu",
     output: str | Path | None = None,
-    row_ranks: int = 1,
     ranks: Ranks | None = None,
     on_progress: OnProgress | None = None,
 ) -> BasisStore:
@@ -96,7 +95,6 @@ def propagate(
         threads: by default as many as torch has.
         device: ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
         output: the folder of the basis; by default ``basis-KEY`` in the graph's.
-        row_ranks: ranks that share the rows of the graph, where it is too large for one.
         ranks: who computes; by default all that ``torchrun`` started.
         on_progress: called after each step.
 
@@ -114,7 +112,7 @@ def propagate(
     if finished is not None:
         return finished
     if ranks is None:
-        ranks = join_ranks(row_ranks, device=torch.device(device).type)
+        ranks = join_ranks(torch.device(device).type)
     kept = _kept_nodes(graph, rows)
     size = Size(
         nodes=graph.num_rows,
@@ -122,8 +120,7 @@ def propagate(
         columns=graph.num_features + 1,
         kept=graph.num_rows if kept is None else len(kept),
         term_bytes=recipe.term_bytes,
-        row_ranks=ranks.row_ranks,
-        column_ranks=ranks.column_ranks,
+        ranks=ranks.count,
         scratch=torch.device(device).type == "cpu",
     )
     budget = _budget(memory, device)
@@ -222,17 +219,9 @@ class _Job:
     on_progress: OnProgress | None
 
     def __post_init__(self) -> None:
-        rows, ranks = self.graph.num_rows, self.ranks
         self.dtype: torch.dtype = getattr(torch, self.recipe.dtype)
         self.spans, self.scaling = spans_of(self.plan.columns), self.graph.scaling
-        share = rows_per_rank(rows, ranks.row_ranks)
-        self.first = min(share * ranks.row_rank, rows)
-        self.last = min(self.first + share, rows)
-        #: The rows of a block's file that this rank writes.
-        self.own = (self.first, self.last)
-        if self.kept is not None:
-            low, high = np.searchsorted(self.kept, self.own)
-            self.own = (int(low), int(high))
+        self.rows = self.graph.num_rows if self.kept is None else len(self.kept)
         # Arrays that the next block of the same width takes over: new ones would be cleared first.
         self._recurrence: Recurrence | None = None
         self._spare: Memory | None = None
@@ -250,8 +239,6 @@ class _Job:
             self.graph,
             self.recipe.self_loops,  # type: ignore[arg-type]
             number=self.recipe.edge_type,
-            first=self.first,
-            last=self.last,
             device=self.device,
             resident=self.plan.resident,
         )
@@ -272,20 +259,18 @@ class _Job:
             self.on_progress(f"{self._done} of {blocks} blocks", share)
 
     def _is_there(self, index: int) -> bool:
-        """Whether a block is finished; all ranks of its rows hear the same."""
-        record = read_record(self.folder, index, self.recipe.key, self.spans[index])
-        return self.ranks.total([float(record is None)])[0] == 0
+        """Whether a block is finished."""
+        return read_record(self.folder, index, self.recipe.key, self.spans[index]) is not None
 
     def _block(self, index: int, adjacency: Adjacency, team: Team) -> Keeper:
         """Compute a block; its terms wait to be written."""
         first, last = self.spans[index]
-        low, high = self.own
-        shape = (self.recipe.degree + 1, high - low, last - first)
+        shape = (self.recipe.degree + 1, self.rows, last - first)
         try:
             stage = self._stage(shape)
             if self._recurrence is None or self._recurrence.columns != last - first:
                 self._recurrence = None  # its memory goes first
-                self._recurrence = Recurrence(adjacency, last - first, team, self.ranks.group)
+                self._recurrence = Recurrence(adjacency, last - first, team)
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and "memory" not in str(error):
                 raise
@@ -293,8 +278,7 @@ class _Job:
                 f"Expected {in_words(self.plan.bytes)} for a block of {last - first} columns (the "
                 "system gave less); give less with --memory"
             ) from error
-        kept = None if self.kept is None else self.kept[low:high]
-        keeper = Keeper(stage, self.dtype, kept, self.first, self.graph.num_rows)
+        keeper = Keeper(stage, self.dtype, self.kept, self.graph.num_rows)
         load = lambda start, stop: self._load(start, stop, first, last)  # noqa: E731
         try:
             self._recurrence.run(load, keeper.put, self.recipe.degree, self._tell)
@@ -335,30 +319,20 @@ class _Job:
         return scaled.to(self.device)
 
     def _write(self, index: int, keeper: Keeper) -> None:
-        """The block's file, each rank its rows; then its record."""
-        (first, last), name, (low, _) = self.spans[index], block_name(index), self.own
+        """The block's file, then its record."""
+        (first, last), name = self.spans[index], block_name(index)
         path, temporary = self.folder / name, self.folder / f".{name}.part"
-        rows = self.graph.num_rows if self.kept is None else len(self.kept)
-        width = self.recipe.term_bytes * (last - first)  # bytes of a row
-        leads = self.ranks.row_rank == 0
-        if leads:
-            with writing(path), temporary.open("wb") as file:
-                shape = (rows, self.recipe.degree + 1, last - first)
-                file.write(header(np.dtype(STORED[self.recipe.dtype]), shape))
-                file.truncate(HEADER + rows * width)
-        self.ranks.wait_rows()
-        with writing(path), temporary.open("r+b", buffering=0) as file:
+        shape = (self.rows, self.recipe.degree + 1, last - first)
+        with writing(path), temporary.open("wb", buffering=0) as file:
             try:
-                write_rows(keeper.stage, file.fileno(), HEADER + low * width)
+                file.write(header(np.dtype(STORED[self.recipe.dtype]), shape))
+                write_rows(keeper.stage, file.fileno(), HEADER)
             finally:
                 keeper.stage.close()
-        error, norm = self.ranks.total([keeper.error, keeper.norm])  # all rows are written
-        if leads:
-            files = {name: ArrayFile.of(temporary)}
-            temporary.replace(path)
-            block = Block(self.recipe.key, (first, last), error, norm)
-            Manifest("block", to_plain(block), files).write(record_path(self.folder, index))
-        self.ranks.wait_rows()
+        files = {name: ArrayFile.of(temporary)}
+        temporary.replace(path)
+        block = Block(self.recipe.key, (first, last), keeper.error, keeper.norm)
+        Manifest("block", to_plain(block), files).write(record_path(self.folder, index))
 
     def complete(self) -> None:
         """Write the manifest: all blocks are there."""

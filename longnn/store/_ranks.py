@@ -1,8 +1,7 @@
-"""Who computes what: ranks that ``torchrun`` started share the columns, and the rows if asked to.
+"""Who computes what, where ``torchrun`` started several processes: ranks.
 
-Ranks with other columns need nothing of each other until all are done. Ranks that share the rows
-of a graph that fits none of them alone exchange the current columns after each step. Ranks in
-training share the rows of every batch, and add up what they found.
+Ranks that compute terms share the blocks of columns, and need nothing of each other until all are
+done. Ranks in training share the rows of every batch, and add up what they found.
 """
 
 import contextlib
@@ -15,7 +14,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.device_mesh import init_device_mesh
 
 #: Ranks wait so long for each other: a block may take hours. ``torchrun`` notices dead ranks.
 PATIENCE = datetime.timedelta(hours=24)
@@ -41,38 +39,21 @@ class Ranks:
     """This process among all.
 
     Args:
-        column_rank, column_ranks: its place among those that share the columns.
-        row_rank, row_ranks: its place among those that share the rows of the same columns.
-        group: of those that share its rows; None if it is alone with them.
+        number, count: its place among all ranks, and how many they are.
 
-    >>> Ranks().blocks(3)
-    [0, 1, 2]
-    >>> Ranks(column_rank=1, column_ranks=2).blocks(5)
+    >>> Ranks(1, 2).blocks(5)
     [1, 3]
-    >>> [Ranks(column_rank=rank, column_ranks=2).share(5) for rank in (0, 1)]
+    >>> [Ranks(number, 2).share(5) for number in (0, 1)]
     [slice(0, 2, None), slice(2, 5, None)]
     """
 
-    column_rank: int = 0
-    column_ranks: int = 1
-    row_rank: int = 0
-    row_ranks: int = 1
-    group: Any = None
+    number: int = 0
+    count: int = 1
 
     @property
     def first(self) -> bool:
         """Whether it writes what only one may write."""
-        return self.column_rank == 0 and self.row_rank == 0
-
-    @property
-    def count(self) -> int:
-        """All ranks."""
-        return self.column_ranks * self.row_ranks
-
-    @property
-    def number(self) -> int:
-        """Its place among all."""
-        return self.column_rank * self.row_ranks + self.row_rank
+        return self.number == 0
 
     def share(self, count: int) -> slice:
         """Its part of ``count`` things that all ranks share, as even as can be; perhaps empty."""
@@ -80,18 +61,13 @@ class Ranks:
 
     def blocks(self, count: int) -> list[int]:
         """Its blocks, of ``count``."""
-        return list(range(self.column_rank, count, self.column_ranks))
+        return list(range(self.number, count, self.count))
 
     def wait(self) -> None:
         """Until all ranks are here."""
         if self.count > 1:
             with _answered():
                 dist.barrier()
-
-    def wait_rows(self) -> None:
-        """Until all that share its rows are here."""
-        if self.group is not None:
-            dist.barrier(self.group)
 
     def agree(self, value: Any) -> Any:
         """The value of the first rank, for all."""
@@ -132,48 +108,22 @@ class Ranks:
         every.narrow(dim, mine.start, mine.stop - mine.start).copy_(own)
         return self.add([every])[0]
 
-    def total(self, values: list[float]) -> list[float]:
-        """Sums over those that share its rows."""
-        if self.group is None:
-            return values
-        held = torch.tensor(values, dtype=torch.float64)
-        dist.all_reduce(held, group=self.group)
-        return [float(v) for v in held]
 
-
-def join_ranks(row_ranks: int = 1, *, device: str = "cpu") -> Ranks:
+def join_ranks(device: str = "cpu") -> Ranks:
     """This process's place among those that ``torchrun`` started; alone without it.
 
     Args:
-        row_ranks: ranks that share the rows of the graph.
         device: that computes: NCCL moves tensors between GPUs, gloo between CPUs, and between
             ranks that share a GPU. Rank i of a machine takes GPU i.
-
-    Raises:
-        ValueError: where the number of ranks is no multiple of ``row_ranks``.
     """
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if dist.is_available() and dist.is_initialized():
         world = dist.get_world_size()
-    if row_ranks < 1 or world % row_ranks:
-        raise ValueError(
-            f"Expected a number of ranks that `row_ranks` divides (got {world} ranks and "
-            f"{row_ranks} row ranks); start them with torchrun"
-        )
     if world == 1:
         return Ranks()
     if not dist.is_initialized():
         dist.init_process_group(_backend(device), timeout=PATIENCE)
-    rank = dist.get_rank()
-    if row_ranks == 1:
-        return Ranks(rank, world)
-    kind = "cpu" if device == "cpu" else "cuda"
-    mesh = init_device_mesh(
-        kind, (world // row_ranks, row_ranks), mesh_dim_names=("columns", "rows")
-    )
-    return Ranks(
-        rank // row_ranks, world // row_ranks, rank % row_ranks, row_ranks, mesh.get_group("rows")
-    )
+    return Ranks(dist.get_rank(), world)
 
 
 def _backend(device: str) -> str:

@@ -137,7 +137,7 @@ def shuffled_windows(count: int, size: int, passes: int, *, room: int) -> list[n
 def own_shares(window: np.ndarray, size: int, ranks: Ranks) -> list[tuple[int, np.ndarray]]:
     """The share of a rank in each batch of a window: where in the batch it begins, and its rows.
 
-    >>> own_shares(np.arange(10, 17), 4, Ranks(column_rank=1, column_ranks=2))
+    >>> own_shares(np.arange(10, 17), 4, Ranks(1, 2))
     [(2, array([12, 13])), (1, array([15, 16]))]
     """
     batches = [window[start : start + size] for start in range(0, len(window), size)]

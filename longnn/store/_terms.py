@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from longnn.store._adjacency import Adjacency, Stretch
@@ -71,17 +70,13 @@ class Team:
 class Recurrence:
     """Two arrays of some columns, and how one becomes the next."""
 
-    def __init__(self, adjacency: Adjacency, columns: int, team: Team, group: Any = None) -> None:
-        self.adjacency, self.team, self.group = adjacency, team, group
+    def __init__(self, adjacency: Adjacency, columns: int, team: Team) -> None:
+        self.adjacency, self.team = adjacency, team
         self.columns, device = columns, adjacency.device
         rows = max(256, NUMBERS[device.type] // columns)
         self.stretches = adjacency.stretches(rows)
-        ranks = 1 if group is None else dist.get_world_size(group)
-        share = adjacency.nodes if group is None else rows_per_rank(adjacency.nodes, ranks)
-        make = lambda count: torch.zeros(count, columns, device=device)  # noqa: E731
-        self.current = make(share * ranks)  # U_j of all nodes
-        self.previous = make(share)  # U_{j-1} of the own rows, then U_{j+1}
-        self.spare = None if group is None else make(share)
+        self.current = torch.zeros(adjacency.nodes, columns, device=device)  # U_j
+        self.previous = torch.zeros_like(self.current)  # U_{j-1}, then U_{j+1}
 
     def run(self, load: Load, put: Put, degree: int, on_step: Callable[[], None]) -> None:
         """Put T_0(P) X, ..., T_K(P) X; ``on_step`` hears of each degree that is done."""
@@ -117,27 +112,9 @@ class Recurrence:
         put(j, some.first, own * degree.sqrt())
 
     def _turn(self) -> None:
-        """What was written becomes the current term, of all rows."""
-        if self.group is None:
-            self.previous, self.current = self.current, self.previous
-            return
-        assert self.spare is not None
-        start = dist.get_rank(self.group) * len(self.previous)
-        self.spare.copy_(self.current[start : start + len(self.spare)])
-        dist.all_gather_into_tensor(self.current, self.previous, group=self.group)
-        self.previous, self.spare = self.spare, self.previous
+        """What was written becomes the current term."""
+        self.previous, self.current = self.current, self.previous
 
     def _own(self, first: int, last: int) -> tuple[Tensor, Tensor]:
-        """The part of some rows, (rows, columns), and their degrees, (rows, 1)."""
-        start = self.adjacency.first
-        rows = slice(first - start, last - start)
-        return self.previous[rows], self.adjacency.degree[rows, None]
-
-
-def rows_per_rank(nodes: int, ranks: int) -> int:
-    """Rows of each rank's slice; the last may have fewer.
-
-    >>> rows_per_rank(10, 4)
-    3
-    """
-    return -(-nodes // ranks)
+        """Some rows of what is written, (rows, columns), and their degrees, (rows, 1)."""
+        return self.previous[first:last], self.adjacency.degree[first:last, None]

@@ -169,7 +169,6 @@ class TestPlan:
         ({"dtype": "int8"}, "`dtype` among float32, float16, bfloat16"),
         ({"rows": "some"}, "`rows` to be 'all' or 'labelled'"),
         ({"self_loops": "twice"}, "`self_loops` to be"),
-        ({"row_ranks": 2}, r"`row_ranks` divides \(got 1 ranks and 2 row ranks\)"),
     ],
 )
 def test_wrong_options(graph, options, message):
