@@ -306,6 +306,9 @@ def test_edges_from_elsewhere_have_types(tmp_path):
     named = "source,target,edge_type\na,b,x\nb,c,y\n"
     (tmp_path / "edges.csv").write_text(named)
     assert [r.name for r in load(tmp_path / "edges.csv").relations] == ["x", "y"]
+    refused = load(tmp_path / "edges.csv", type_column="none")
+    assert refused.relations == ()
+    assert any("not used: edge_type" in note for note in refused.notes)
     (tmp_path / "edges.csv").write_text(named.replace(",y", ",x"))
     alike = load(tmp_path / "edges.csv")
     assert alike.relations == ()

@@ -15,15 +15,16 @@ MISSING = ("na", "n/a", "nan", "+nan", "-nan", "null", "none", r"\n", "?", "-", 
 TRUTH = {"true": "1", "yes": "1", "false": "0", "no": "0"}
 _LETTERS = ({"y": "yes", "n": "no"}, {"t": "true", "f": "false"})
 _SAMPLE = 50  # cells that show that a column holds words
-_SIGNS = "$€£¥₹%"
+_SIGN = "(?:[$€£¥₹%]|USD|EUR|GBP|JPY|CNY|INR|CHF|CAD|AUD|SEK|NOK|DKK|PLN|BRL|MXN|KRW)"
 _THIN = " \u00a0\u2009\u202f"
 _BETWEEN = f"[{_THIN}'\u2019]"  # thousands, as in 1 234 and 1'234
 _GROUPED = rf"[1-9][0-9]{{0,2}}(?:{_BETWEEN}[0-9]{{3}})+(?:[.,][0-9]*)?"
 _BARE = r"[0-9.,]*[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?"
-_UNIT = (
-    rf"^([-+]?)[{_THIN}]*([{_SIGNS}]?)[{_THIN}]*"
-    rf"([-+]?(?:{_BARE}|{_GROUPED}))[{_THIN}]*([{_SIGNS}]?)$"
-)
+_AMOUNT = rf"({_SIGN}?)[{_THIN}]*([-+]?(?:{_BARE}|{_GROUPED}))[{_THIN}]*({_SIGN}?)"
+_UNIT = rf"^([-+]?)[{_THIN}]*{_AMOUNT}$"
+_LOSS = r"^\((.*)\)$"  # accountants write -4 as (4)
+_UNIT_OR_LOSS = rf"{_UNIT}|^\({_AMOUNT}\)$"
+_LISTED = r"^\([0-9.,]*\)$"  # where all cells are (1), (2), ..., they count something
 _POINT = r"^[-+]?(\d+\.?\d*|\.\d+|[1-9]\d{0,2}(,\d{3})+(\.\d*)?)([eE][-+]?\d+)?$"
 _COMMA = r"^[-+]?(\d*,?\d+|\d+,|[1-9]\d{0,2}(\.\d{3})+(,\d*)?)([eE][-+]?\d+)?$"
 
@@ -61,17 +62,20 @@ def plain_numbers(cells: Any, decimal: str = "") -> tuple[Any, str]:
     ['7', '1234.5']
     >>> plain_numbers(pa.array(["7 €", "1 234,5 €"]))[0].to_pylist()
     ['7', '1234.5']
+    >>> plain_numbers(pa.array(["12 USD", "(4 USD)"]))[0].to_pylist()
+    ['12', '-4']
     """
     if not are_numbers(cells):
         return cells, ""
-    units = pc.unique(pc.replace_substring_regex(cells.drop_null(), _UNIT, r"\2\4"))
+    signed = pc.replace_substring_regex(cells, _LOSS, r"-\1")
+    units = pc.unique(pc.replace_substring_regex(signed.drop_null(), _UNIT, r"\2\4"))
     if len(units) != 1:
         return cells, ""
-    bare = pc.replace_substring_regex(cells, _UNIT, r"\1\3")
+    bare = pc.replace_substring_regex(signed, _UNIT, r"\1\3")
     bare = pc.replace_substring_regex(bare, _BETWEEN, "")
     marks = [mark for mark, form in ((".", _POINT), (",", _COMMA)) if _all(bare.drop_null(), form)]
     if len(marks) > 1:
-        decimal = decimal or ("." if units[0].as_py() in ("$", "£") else "")
+        decimal = decimal or ("." if units[0].as_py() in ("$", "£", "USD", "GBP") else "")
         marks = [decimal] if pc.any(pc.match_substring(bare, ",")).as_py() else ["."]
     mark = next(iter(marks), "")
     if not mark:
@@ -85,7 +89,9 @@ def plain_numbers(cells: Any, decimal: str = "") -> tuple[Any, str]:
 def are_numbers(cells: Any) -> bool:
     """Whether all cells are numbers, perhaps with units or separators, which may not agree."""
     known = cells.drop_null()
-    return len(known) > 0 and _all(known[:_SAMPLE], _UNIT) and _all(known, _UNIT)
+    if not len(known) or not all(_all(k, _UNIT_OR_LOSS) for k in (known[:_SAMPLE], known)):
+        return False
+    return not _all(known, _LISTED)
 
 
 def truth_words(words: set[str]) -> dict[str, str]:

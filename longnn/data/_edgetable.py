@@ -80,7 +80,7 @@ class EdgeTable:
     def __init__(self, table: Table, options: TableOptions) -> None:
         self.table = table = options.meaning(table)
         self.options, self._empty = options, 0
-        kind = table.find(options.type_column, TYPE_NAMES, "type")
+        kind = _refusable(table, options.type_column, TYPE_NAMES, "type")
         named = options.source_column, options.target_column, options.weight_column
         source, target, weight = edge_columns(table, named, kind)
         self.ends, self.weight, self.kind = (source, target), weight, kind
@@ -272,7 +272,7 @@ def edge_columns(
     >>> edge_columns(Table({"to": pa.array([]), "from": pa.array([])}), (None, None, None))
     ('from', 'to', None)
     """
-    weight = table.find(wanted[2], WEIGHT_NAMES, "weight")
+    weight = _refusable(table, wanted[2], WEIGHT_NAMES, "weight")
     source = table.find(wanted[0], SOURCE_NAMES, "source")
     target = table.find(wanted[1], TARGET_NAMES, "target")
     free = [name for name in table.names if name not in (weight, kind, wanted[0], wanted[1])]
@@ -301,6 +301,13 @@ def edge_columns(
             column=kind,
         )
     return source, target, weight
+
+
+def _refusable(table: Table, wanted: str | None, guesses: Sequence[str], what: str) -> str | None:
+    """A column that edges may have, unless the user wants none."""
+    if wanted == "none" and wanted not in table.names:
+        return None
+    return table.find(wanted, guesses, what)
 
 
 def whole_numbers(ids: Any) -> Any | None:

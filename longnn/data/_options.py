@@ -47,9 +47,10 @@ class TableOptions:
         split_column: by default split. Its cells are train, val, test or empty.
         source_column, target_column: by default source/src/from and target/dst/to, else the
             first two columns.
-        weight_column: by default weight or edge_weight; without one all edges have weight 1.
+        weight_column: by default weight or edge_weight; without one, or with ``"none"``, all edges
+            have weight 1.
         type_column: types of edges (friend, colleague, ...), each with a filter of its own; by
-            default edge_type. Without one all edges are alike.
+            default edge_type. Without one, or with ``"none"``, all edges are alike.
         header: whether the first line of a text file has the names of columns, ``"yes"`` or
             ``"no"``; by default a first line that is like the others is data, and a note says so.
         unknown_ids: an edge with an end that the node file does not have is an ``"error"``; with

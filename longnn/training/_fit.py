@@ -141,7 +141,14 @@ def _as_directed(dataset: NodeDataset, config: Config) -> NodeDataset:
             "Expected an undirected graph, as the models were trained on (got arcs); load it with "
             "directed=false"
         )
-    return undirected(dataset) if dataset.directed and not wanted else dataset
+    if wanted or not dataset.directed:
+        return dataset
+    if dataset.backing.by_rows:
+        raise DataError(
+            "Expected direction=cover, since this graph is on disk with its arcs (got "
+            f"{config.direction!r}); load it with directed=false"
+        )
+    return undirected(dataset)
 
 
 def make_model(

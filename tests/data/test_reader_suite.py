@@ -112,6 +112,12 @@ CASES = {
         {},
         None,
     ),
+    "weights and types are refused": (
+        EDGES.replace("\n", ",2,x\n").replace("target,2,x", "target,weight,edge_type"),
+        NODES,
+        {"weight_column": "none", "type_column": "none"},
+        None,
+    ),
     "features of degree": (EDGES, NODES, {"features": "degree"}, None),
     "chosen columns": (
         EDGES,
@@ -500,13 +506,13 @@ def test_a_first_line_like_the_others_is_data(name, suffix, tmp_path):
     assert len(memory.ids) == nodes.count("\n") - has_header[1]
 
 
-ROWS = """id,a,b,c,d,e,f,g,h,label
-n1,"1,234",12 %,"$3,400.00",yes,Rome,1,1 234 €,1'234,x
-n2,"5,678",7 %,$12,Y,rome,0.5,7 €,12,X
-n3,"12,001",30 %,"$1,000",No,ROME,2,12 000 €,1'234'000,y
-n4,"2,000",NA,$7,n,Oslo,\\N,8 €,2,nan
-n5,"3,000",1 %,$9,yes,Oslo,3,9 €,-7,NA
-n6,"4,000",2 %,$5,no,Rome,4,6 €,NA,.
+ROWS = """id,a,b,c,d,e,f,g,h,i,label
+n1,"1,234",12 %,"$3,400.00",yes,Rome,1,1 234 €,1'234,12 USD,x
+n2,"5,678",7 %,$12,Y,rome,0.5,7 €,12,(4 USD),X
+n3,"12,001",30 %,"($1,000)",No,ROME,2,12 000 €,1'234'000,3 USD,y
+n4,"2,000",NA,$7,n,Oslo,\\N,8 €,2,-2 USD,nan
+n5,"3,000",1 %,$9,yes,Oslo,3,9 €,-7,5 USD,NA
+n6,"4,000",2 %,$5,no,Rome,4,6 €,NA,6 USD,.
 """
 RING = "source,target\n" + "".join(f"n{1 + k},n{1 + (k + 1) % 6}\n" for k in range(6))
 
@@ -530,7 +536,8 @@ def test_cells_as_people_write_them(suffix, tmp_path):
     assert not isinstance(memory, str), memory
     x = dict(zip(memory.feature_names, memory.data.x.T.tolist(), strict=True))
     assert x["b"] == [12, 7, 30, 7, 1, 2]
-    assert x["c"] == [3400, 12, 1000, 7, 9, 5]
+    assert x["c"] == [3400, 12, -1000, 7, 9, 5]
+    assert x["i"] == [12, -4, 3, -2, 5, 6]
     assert x["d"] == [1, 1, 0, 0, 1, 0]
     assert x["g"] == [1234, 7, 12000, 8, 9, 6]
     assert x["h"] == [1234, 12, 1234000, 2, -7, 12]
