@@ -167,6 +167,9 @@ def test_a_new_graph_must_keep_its_arcs_too(folders, no_report):
     assert "got the undirected 'old'" in message
     assert not (folder / "never").exists()
     settings = flags({**BRIEF, "direction": "none"})
+    small = ("--memory", "1K", "--cache", folder / "cache", "--output", folder / "never")
+    message = fail("train", folder / "old", *read("arcs"), *settings, *small)
+    assert "on disk with its arcs (got 'none'); load it with directed=false" in message
     record = succeed_json(
         "train", folder / "old", *read("arcs"), *settings, "--output", folder / "set"
     )
