@@ -98,8 +98,8 @@ def from_networkx(graph: Any, **options: Any) -> NodeDataset:
         kinds = [kind for *_, kind in graph.edges(data=chosen.type_column, default=None)]
         ends[chosen.type_column] = pa.array([None if k is None else str(k) for k in kinds])
     chosen = dataclasses.replace(chosen, id_column=id_column, weight_column=None)
-    node_table = from_arrow(pa.table(columns), frame="nodes")
-    return _assemble(from_arrow(pa.table(ends), frame="edges"), node_table, chosen)
+    node_table = from_arrow(pa.table(columns), "nodes")
+    return _assemble(from_arrow(pa.table(ends), "edges"), node_table, chosen)
 
 
 def from_scipy(
@@ -175,13 +175,13 @@ def _as_table(frame: Any, what: str) -> Table:
         arrays = [_as_array(frame.iloc[:, i]) for i in range(frame.shape[1])]
         frame = pa.table(arrays, names=[str(name) for name in frame.columns])
     if isinstance(frame, pa.Table):
-        return from_arrow(frame, frame=what)
+        return from_arrow(frame, what)
     if any("\0" in str(name) for name in getattr(frame, "columns", ())):  # Polars crashes on it
         raise DataError(f"Expected names of columns without zero bytes in `{what}`.")
     if hasattr(frame, "__arrow_c_stream__"):
-        return from_arrow(pa.table(frame), frame=what)
+        return from_arrow(pa.table(frame), what)
     if hasattr(frame, "__dataframe__"):
-        return from_arrow(from_dataframe(frame), frame=what)
+        return from_arrow(from_dataframe(frame), what)
     raise DataError(
         f"Expected `{what}` to be a pandas, Polars or Arrow table (got {type(frame).__name__}); "
         "for files use load."

@@ -218,10 +218,10 @@ class Table:
         gaps = [float(word) for word in self.missing if is_number(word)]
         return np.where(np.isin(values, gaps), np.nan, values) if gaps else values
 
-    def numbers(self, column: str, *, remedy: str = "") -> np.ndarray:
+    def numbers(self, column: str) -> np.ndarray:
         """As :meth:`values`; a gap is an error."""
-        values = self.values(column, remedy=remedy)
-        self.refuse(np.isnan(values), column, remedy)
+        values = self.values(column)
+        self.refuse(np.isnan(values), column, "")
         return values
 
     def find(
@@ -491,12 +491,11 @@ def _texts_named(names: Sequence[str]) -> pa.Schema:
     return pa.schema([(name, pa.string()) for name in names])
 
 
-def from_arrow(table: pa.Table, *, path: Path | None = None, frame: str = "the table") -> Table:
+def from_arrow(table: pa.Table, frame: str) -> Table:
     """An Arrow table, its columns each in one piece and of plain types."""
-    check_names(path, frame, table.column_names)
-    return Table(
-        {name: plain_column(table[name], path, name) for name in table.column_names}, path, frame
-    )
+    check_names(None, frame, table.column_names)
+    columns = {name: plain_column(table[name], None, name) for name in table.column_names}
+    return Table(columns, frame=frame)
 
 
 def _decoded(column: pa.ChunkedArray, path: Path | None, name: str) -> pa.ChunkedArray:
