@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import warnings
 
 import numpy as np
 import pyarrow
@@ -14,6 +15,7 @@ import pytest
 import longnn
 from longnn.data import DataError, Source
 from longnn.runs._new import grown
+from longnn.store import prepare
 from tests.commands import fail, succeed, without_report
 from tests.commands import longnn as command
 from tests.test_known import NODES, SETTINGS, answers, write
@@ -111,6 +113,28 @@ def test_new_nodes_go_to_a_graph_that_has_moved_and_to_one_that_was_prepared(sto
         same(pyarrow.parquet.read_table(tmp_path / "new.parquet"), expected)
     one = write_new(tmp_path / "one", table_of_new(NEW[:1]), EDGES[:1])
     assert run.predict_new(one)["id"].to_pylist() == NEW[:1]
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_a_graph_that_has_changed_since_training_is_said_to(prepared, story, tmp_path):
+    """Of a prepared folder it is the files that new nodes are added to."""
+    place, run, given = story
+    shutil.copytree(place / "street", tmp_path / "street")
+    graph = tmp_path / "street"
+    if prepared:
+        graph = prepare(graph, output=tmp_path / "prepared").folder
+    run = longnn.train(Source.resolve(graph), {**SETTINGS, "epochs": 1}, tmp_path / "run")
+    how = ("--add", place / "tomorrow", "--output", tmp_path / "new.parquet", *given)
+    said = "The files of the run's graph have changed since training"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.predict_new(place / "tomorrow")
+    assert said not in command("predict", tmp_path / "run", *how).stderr
+    with (tmp_path / "street" / "edges.csv").open("a") as file:
+        file.write("house 1,house 9\n")
+    assert said in command("predict", tmp_path / "run", *how).stderr
+    with pytest.warns(UserWarning, match=said):
+        longnn.runs.load_run(tmp_path / "run").predict_new(place / "tomorrow")
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ def _dataset(
     add: Path | None = None,
 ) -> "NodeDataset":
     """The graph of the run, or another one read as the run's was; with rows added, if any are."""
-    from longnn.runs._new import grown
+    from longnn.runs._new import CHANGED, grown, has_changed
     from longnn.store._disk import is_prepared
 
     if graph is None and add is None:
@@ -309,6 +309,8 @@ def _dataset(
             source = source.like(trained_on)
     if add is not None:
         source = grown(source, add)
+        if graph is None and has_changed(run.source, lambda: run.dataset):
+            show_notes([CHANGED])
     assert source is not None
     dataset = load_dataset(source, data_dir, memory, cache, like=run.trained.encoding)
     dataset = run.trained.encode(dataset)

@@ -4,7 +4,7 @@ The rows of the new nodes and edges are read behind those of the run, by the sam
 the same options; from there on it is one graph, and known answers are recognised by their ids.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,26 @@ def grown(source: Source | None, new: str | Path) -> Source:
     folders = [*source.options.get("more_rows", ()), str(new)]
     options = {**source.options, "more_rows": folders}
     return Source.resolve(Path(source.graph), source.nodes, options=options)
+
+
+#: What to know where the graph that new nodes are added to is not the one of the training.
+CHANGED = (
+    "The files of the run's graph have changed since training: new nodes are predicted in the "
+    "graph as it is now."
+)
+
+
+def has_changed(source: Source | None, load: Callable[[], object]) -> bool:
+    """Whether the files of a graph are others than a run was trained on; ``load`` raises then."""
+    if source is not None and is_prepared(source.graph):
+        graph = GraphStore.open(source.graph)
+        files = None if graph.source is None else files_of(graph.source)
+        return files is not None and files.stamp() != graph.about.source.get("files")
+    try:
+        load()
+    except DataError:
+        return True
+    return False
 
 
 def added(dataset: NodeDataset) -> np.ndarray:  # bool (nodes,)

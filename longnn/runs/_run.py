@@ -4,6 +4,7 @@ Made by :func:`~longnn.train`, or read from a folder by :func:`~longnn.load_run`
 """
 
 import functools
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from longnn.records import RECORD, RunRecord, Scores, Summary, summarize_repeats
 from longnn.runs._dataset import load_graph, read_source
 from longnn.runs._export import export_trained
 from longnn.runs._folder import PROGRAM, WEIGHTS, read_record
-from longnn.runs._new import added, grown, only_new
+from longnn.runs._new import CHANGED, added, grown, has_changed, only_new
 from longnn.runs._predictions import ROWS, prediction_tables, sets_of
 from longnn.store._disk import load_source
 from longnn.training import Problem, Trained, TruncatedScore, truncation_curve
@@ -208,6 +209,8 @@ class Run:
             old: the nodes of the run's graph too; a column ``new`` says which are not.
         """
         source, like = grown(self.source, new), self.trained.encoding
+        if has_changed(self.source, lambda: self.dataset):
+            warnings.warn(CHANGED, stacklevel=2)
         dataset = self.trained.encode(load_source(source, like=like, **self._reading))
         tables = self.tables(repeat, dataset, coverage=coverage, known_answers=known_answers)
         return pyarrow.concat_tables(only_new(tables, added(dataset), old=old))
