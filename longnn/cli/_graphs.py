@@ -258,9 +258,6 @@ def propagate(
         int | None, typer.Option(min=1, help="Number of CPU threads (default: torch's choice).")
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "cpu",
-    output: Annotated[
-        Path | None, typer.Option(help="Folder to write (default: basis-KEY in the graph's).")
-    ] = None,
     json_: Json = False,
 ) -> None:
     """Compute the terms T_0(P) X ... T_K(P) X of a prepared graph, once for all trainings.
@@ -284,7 +281,6 @@ def propagate(
             memory=read_memory(memory),
             threads=threads,
             device=where,
-            output=output,
             on_progress=on_progress,
         )
     if not first:

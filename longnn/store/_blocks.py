@@ -46,82 +46,66 @@ class Plan:
         columns: of each block.
         resident: the graph stays in memory.
         staged: a block's terms are kept in memory until they are written; else in a file.
+        staged_bytes: the terms of one column, as on disk.
         bytes: that the arrays of the widest block take, with the graph.
     """
 
     columns: list[int]
     resident: bool
     staged: bool
+    staged_bytes: int
     bytes: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Size:
-    """What a plan must know of the work.
+def make_plan(
+    *,
+    nodes: int,
+    entries: int,
+    columns: int,
+    staged_bytes: int,
+    memory: int,
+    ranks: int = 1,
+    scratch: bool = True,
+) -> Plan:
+    """Cut the columns into blocks.
 
     Args:
         nodes, entries: of the graph.
         columns: its features and the constant.
-        kept: rows that are kept.
-        term_bytes: of one number of each term: (K+1) x bytes on disk.
+        staged_bytes: the terms of one column, as on disk.
+        memory: bytes that may be used.
         ranks: that share the columns.
         scratch: a scratch file may be used (not on a GPU).
-    """
-
-    nodes: int
-    entries: int
-    columns: int
-    kept: int
-    term_bytes: int
-    ranks: int = 1
-    scratch: bool = True
-
-    @property
-    def graph_bytes(self) -> int:
-        """Neighbours and offsets."""
-        return 4 * self.entries + 8 * self.nodes
-
-    @property
-    def column_bytes(self) -> int:
-        """The two arrays of one column."""
-        return 8 * self.nodes
-
-    @property
-    def staged_bytes(self) -> int:
-        """The terms of one column, as on disk."""
-        return self.kept * self.term_bytes
-
-
-def make_plan(size: Size, memory: int) -> Plan:
-    r"""Cut the columns into blocks.
 
     Raises:
         MemoryError: where not even one column fits.
     """
-    free = memory - min(RESERVE, memory // 2) - 8 * size.nodes
-    resident = size.graph_bytes <= free // 2
+    graph_bytes, column_bytes = 4 * entries + 8 * nodes, 8 * nodes  # two arrays of a column
+    free = memory - min(RESERVE, memory // 2) - 8 * nodes
+    resident = graph_bytes <= free // 2
     if resident:
-        free -= size.graph_bytes
-    most = min(LINE, WIDEST) if size.scratch else WIDEST
-    wanted = min(-(-size.columns // size.ranks), most)
-    in_memory = free // (size.column_bytes + size.staged_bytes)
-    staged = in_memory >= min(NARROWEST, wanted) or not size.scratch
-    width = min(in_memory if staged else free // size.column_bytes, wanted)
+        free -= graph_bytes
+    most = min(LINE, WIDEST) if scratch else WIDEST
+    wanted = min(-(-columns // ranks), most)
+    in_memory = free // (column_bytes + staged_bytes)
+    staged = in_memory >= min(NARROWEST, wanted) or not scratch
+    width = min(in_memory if staged else free // column_bytes, wanted)
     if width < 1:
-        need = 2 * (size.column_bytes + size.graph_bytes + 8 * size.nodes) + 2 * RESERVE
+        need = 2 * (column_bytes + graph_bytes + 8 * nodes) + 2 * RESERVE
         raise MemoryError(
-            f"Expected memory for one column of {size.nodes:,} nodes, {in_words(need)} at most "
+            f"Expected memory for one column of {nodes:,} nodes, {in_words(need)} at most "
             f"(got {in_words(memory)}); give more with --memory"
         )
     for whole in (LINE, NARROWEST):
-        if width > whole and width < size.columns:
+        if width > whole and width < columns:
             width -= width % whole
             break
-    blocks = [width] * (size.columns // width)
-    if size.columns % width:
-        blocks.append(size.columns % width)
-    used = width * (size.column_bytes + int(staged) * size.staged_bytes)
-    return Plan(blocks, resident, staged, used + (size.graph_bytes if resident else 0))
+    blocks = [width] * (columns // width)
+    if columns % width:
+        blocks.append(columns % width)
+    used = width * (column_bytes + int(staged) * staged_bytes)
+    used += graph_bytes if resident else 0
+    return Plan(blocks, resident, staged, staged_bytes, used)
 
 
 def spans_of(columns: Sequence[int]) -> list[tuple[int, int]]:

@@ -40,7 +40,6 @@ from longnn.store._blocks import (
     Memory,
     Plan,
     Scratch,
-    Size,
     make_plan,
     read_record,
     record_path,
@@ -74,7 +73,6 @@ def propagate(
     memory: int | None = None,
     threads: int | None = None,
     device: str = "cpu",
-    output: str | Path | None = None,
     ranks: Ranks | None = None,
     on_progress: OnProgress | None = None,
 ) -> BasisStore:
@@ -94,38 +92,40 @@ def propagate(
             GPU's memory.
         threads: by default as many as torch has.
         device: ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
-        output: the folder of the basis; by default ``basis-KEY`` in the graph's.
         ranks: who computes; by default all that ``torchrun`` started.
         on_progress: called after each step.
 
+    Returns:
+        the terms, in the folder ``basis-KEY`` in the graph's.
+
     Raises:
-        StoreError: for a damaged graph, a folder that holds another basis, features that are not
-            finite, or too little room on the disk.
+        StoreError: for a damaged graph, features that are not finite, or too little room on the
+            disk.
         MemoryError: where the memory is too small for one column.
         OSError: for a folder that cannot be written; what is finished stays.
     """
     graph = graph if isinstance(graph, GraphStore) else GraphStore.open(graph)
     whole = checksum(graph.folder / NAME)
     recipe = Recipe(degree, self_loops, dtype, rows, whole, edge_type)
-    folder = graph.folder / f"basis-{recipe.key}" if output is None else Path(output)
-    finished = _finished(folder, recipe)
-    if finished is not None:
-        return finished
+    folder = graph.folder / f"basis-{recipe.key}"
+    if (folder / NAME).exists():
+        finished = BasisStore.open(folder)
+        if finished.manifest.is_whole(folder):  # else a block is computed again
+            return finished
     if ranks is None:
         ranks = join_ranks(torch.device(device).type)
     kept = _kept_nodes(graph, rows)
-    size = Size(
+    plan = make_plan(
         nodes=graph.num_rows,
         entries=graph.copies * graph.num_entries * (2 if graph.weighted else 1),  # a weight is wide
         columns=graph.num_features + 1,
-        kept=graph.num_rows if kept is None else len(kept),
-        term_bytes=recipe.term_bytes,
+        staged_bytes=recipe.term_bytes * (graph.num_rows if kept is None else len(kept)),
+        memory=_budget(memory, device),
         ranks=ranks.count,
         scratch=torch.device(device).type == "cpu",
     )
-    budget = _budget(memory, device)
     with alone(folder) if ranks.first else contextlib.nullcontext():
-        plan = ranks.agree(_settle(folder, recipe, size, budget) if ranks.first else None)
+        plan = ranks.agree(_settle(folder, recipe, plan) if ranks.first else None)
         job = _Job(graph, recipe, folder, plan, kept, ranks, torch.device(device), on_progress)
         with Team(torch.get_num_threads() if threads is None else threads) as team:
             job.run(team)
@@ -134,24 +134,6 @@ def propagate(
             job.complete()
         ranks.wait()
     return BasisStore.open(folder)
-
-
-def _finished(folder: Path, recipe: Recipe) -> BasisStore | None:
-    """The finished basis of a folder, all files in their size.
-
-    A file that is missing or cut off is no error: its block is computed again.
-    """
-    if not (folder / NAME).exists():
-        return None
-    basis = BasisStore.open(folder)
-    there, wanted = (dataclasses.asdict(each) for each in (basis.about.recipe, recipe))
-    differ = [name for name, value in wanted.items() if there[name] != value]
-    if differ:
-        raise StoreError(
-            f"Expected the terms of this graph in {folder} (got others: {', '.join(differ)} "
-            "differ); choose another folder, or delete that one"
-        )
-    return basis if basis.manifest.is_whole(folder) else None
 
 
 def _kept_nodes(graph: GraphStore, rows: Kept) -> np.ndarray | None:
@@ -181,23 +163,20 @@ def _budget(memory: int | None, device: str) -> int:
     return memory
 
 
-def _settle(folder: Path, recipe: Recipe, size: Size, memory: int) -> Plan:
-    """The plan of an earlier process, where it is of this recipe and fits; else a new one."""
+def _settle(folder: Path, recipe: Recipe, plan: Plan) -> Plan:
+    """The plan of an earlier process, where its blocks are no wider than those of this one."""
     for left in [*folder.glob(TEMPORARY), *folder.glob(".*.part")]:
         left.unlink(missing_ok=True)  # of a process that was killed
-    plan = make_plan(size, memory)
     with contextlib.suppress(StoreError):
         old = Manifest.read(folder / PLAN, "plan", Block)[1]
-        same = old.key == recipe.key and sum(old.columns) == size.columns
-        if same and max(old.columns) <= max(plan.columns):
+        if old.key == recipe.key and max(old.columns) <= max(plan.columns):
             plan = dataclasses.replace(plan, columns=[*old.columns])
-    column = size.kept * size.term_bytes
     missing = [  # blocks; and a scratch file for the widest
         last - first
         for index, (first, last) in enumerate(spans_of(plan.columns))
         if read_record(folder, index, recipe.key, (first, last), check=False) is None
     ]
-    needed = column * (sum(missing) + (0 if plan.staged else max(missing, default=0)))
+    needed = plan.staged_bytes * (sum(missing) + (0 if plan.staged else max(missing, default=0)))
     require_disk(folder, needed, "choose another folder, float16, or only the labelled rows")
     (folder / NAME).unlink(missing_ok=True)  # of a basis whose files are damaged
     cut = Block(recipe.key, tuple(plan.columns))

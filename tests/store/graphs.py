@@ -1,6 +1,7 @@
 """Small graphs on disk, and what their terms should be."""
 
 import dataclasses
+import shutil
 
 import numpy as np
 import scipy.sparse
@@ -10,6 +11,7 @@ from longnn.data import from_data
 from longnn.data._synthetic import csbm
 from longnn.graphs import GraphOperator
 from longnn.store._arrays import ArrayFile
+from longnn.store._graph import GraphStore
 from longnn.store._prepare import Ingest, working
 
 
@@ -27,6 +29,12 @@ def write_matrix(folder, adjacency, features, labels=None):
     tensors = {"x": features.astype(np.float32), "edge_index": ends, "y": labels}
     tensors = {key: torch.from_numpy(array) for key, array in tensors.items()}
     return write_graph(folder, from_data(tensors, self_loops=True, ready=True))
+
+
+def copy_of(graph, folder):
+    """The same graph in another folder, without terms."""
+    ignored = shutil.ignore_patterns("basis-*")
+    return GraphStore.open(shutil.copytree(graph.folder, folder, ignore=ignored))
 
 
 def verify(store):

@@ -1,6 +1,7 @@
 """Terms on disk are those of the operator, whatever the memory, the threads and the type."""
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,15 @@ from longnn.store import _blocks, propagate
 from longnn.store._adjacency import Adjacency
 from longnn.store._arrays import StoreError
 from longnn.store._propagate import serving_basis
-from tests.store.graphs import all_terms, exact_terms, random_graph, terms_of, verify, write_matrix
+from tests.store.graphs import (
+    all_terms,
+    copy_of,
+    exact_terms,
+    random_graph,
+    terms_of,
+    verify,
+    write_matrix,
+)
 
 MEMORY = 4 * 10**9
 
@@ -74,10 +83,10 @@ def cut(monkeypatch, *, columns, staged, resident=True):
     """Blocks of so many columns, whatever the memory."""
     made = _blocks.make_plan
 
-    def plan(size, memory):
-        full = [columns] * (size.columns // columns)
-        rest = [size.columns % columns] if size.columns % columns else []
-        whole = made(size, memory)
+    def plan(**size):
+        full = [columns] * (size["columns"] // columns)
+        rest = [size["columns"] % columns] if size["columns"] % columns else []
+        whole = made(**size)
         return dataclasses.replace(whole, columns=full + rest, staged=staged, resident=resident)
 
     monkeypatch.setattr("longnn.store._propagate.make_plan", plan)
@@ -95,7 +104,7 @@ def test_memory_and_threads_do_not_change_a_bit(
     monkeypatch.setitem(Adjacency.stretches.__globals__["ENTRIES"], "cpu", 40)
     monkeypatch.setattr(_blocks, "PIECE", 1000)
     options = {"degree": 6, "dtype": "float16", "memory": MEMORY, "threads": threads}
-    basis = propagate(graph, **options, output=tmp_path / "other")
+    basis = propagate(copy_of(graph, tmp_path / "other"), **options)
     assert basis.about.columns == (2, 2, 2)
     np.testing.assert_array_equal(terms_of(basis), whole)
     assert not list(basis.folder.glob(".*.tmp"))
@@ -137,29 +146,35 @@ def test_progress_goes_to_its_end(graph, monkeypatch):
 
 
 class TestPlan:
-    size = _blocks.Size(nodes=10**6, entries=2 * 10**7, columns=100, kept=10**6, term_bytes=44)
+    plan = partial(
+        _blocks.make_plan,
+        nodes=10**6,
+        entries=2 * 10**7,
+        columns=100,
+        staged_bytes=44 * 10**6,
+    )
 
     @pytest.mark.parametrize("memory", [0.1e9, 0.3e9, 0.8e9, 1.5e9, 4e9, 20e9])
     def test_arrays_fit_the_memory(self, memory):
-        plan = _blocks.make_plan(self.size, int(memory))
+        plan = self.plan(memory=int(memory))
         assert sum(plan.columns) == 100
         assert plan.bytes <= memory
         assert max(plan.columns) <= _blocks.WIDEST
 
     def test_more_memory_makes_wider_blocks(self):
         """Without a scratch file, as on a GPU."""
-        size = dataclasses.replace(self.size, scratch=False)
-        widest = [max(_blocks.make_plan(size, int(m)).columns) for m in (0.6e9, 0.8e9, 1.5e9, 8e9)]
+        plans = [self.plan(memory=int(m), scratch=False) for m in (0.6e9, 0.8e9, 1.5e9, 8e9)]
+        widest = [max(plan.columns) for plan in plans]
         assert widest == [3, 5, 16, 64]
 
     def test_little_memory_leaves_graph_and_terms_on_disk(self):
-        little, much = (_blocks.make_plan(self.size, int(m)) for m in (0.3e9, 20e9))
+        little, much = (self.plan(memory=int(m)) for m in (0.3e9, 20e9))
         assert (little.resident, little.staged) == (False, False)
         assert (much.resident, much.staged) == (True, True)
 
     def test_too_little_is_an_error(self):
         with pytest.raises(MemoryError, match=r"one column of 1,000,000 nodes.*--memory"):
-            _blocks.make_plan(self.size, 10**7)
+            self.plan(memory=10**7)
 
 
 @pytest.mark.parametrize(
@@ -195,5 +210,5 @@ def test_a_gpu_computes_the_same(graph, tmp_path, monkeypatch, resident):
     expected = terms_of(propagate(graph, degree=6, memory=MEMORY))
     cut(monkeypatch, columns=2, staged=True, resident=resident)
     monkeypatch.setitem(Adjacency.stretches.__globals__["ENTRIES"], "cuda", 40)
-    basis = propagate(graph, degree=6, device="cuda", output=tmp_path / "gpu")
+    basis = propagate(copy_of(graph, tmp_path / "gpu"), degree=6, device="cuda")
     np.testing.assert_allclose(terms_of(basis), expected, atol=1e-5)

@@ -5,9 +5,8 @@ import pytest
 
 from longnn._base.files import write_text
 from longnn.store import propagate
-from longnn.store._basis import BasisStore
 from tests.ranks import forked, torchrun
-from tests.store.graphs import random_graph, terms_of, verify, write_matrix
+from tests.store.graphs import copy_of, random_graph, terms_of, verify, write_matrix
 from tests.store.test_propagate import MEMORY
 
 OPTIONS = {"degree": 4, "dtype": "float16", "memory": MEMORY}
@@ -15,7 +14,7 @@ OPTIONS = {"degree": 4, "dtype": "float16", "memory": MEMORY}
 PROGRAM = f"""
 import os, signal, sys
 from longnn.store import _blocks, propagate
-folder, output = sys.argv[1:]
+(folder,) = sys.argv[1:]
 _blocks.WIDEST = 1
 
 def tell(done, share):
@@ -23,7 +22,7 @@ def tell(done, share):
     if os.environ["RANK"] == "1" and first and done.startswith("1 of"):
         os.kill(os.getpid(), signal.SIGKILL)
 
-propagate(folder, **{OPTIONS}, output=output, on_progress=tell)
+propagate(folder, **{OPTIONS}, on_progress=tell)
 """
 
 
@@ -34,9 +33,9 @@ def graph(tmp_path, monkeypatch):
     return write_matrix(tmp_path / "graph", *random_graph(nodes=91))
 
 
-def same_files(graph, folder):
-    alone = propagate(graph, **OPTIONS, output=folder.with_name("alone"))
-    basis = BasisStore.open(folder)
+def same_files(graph):
+    alone = propagate(copy_of(graph, graph.folder.with_name("alone")), **OPTIONS)
+    basis = propagate(graph, **OPTIONS)
     assert basis.about.columns == alone.about.columns == (1,) * 6
     assert basis.manifest == alone.manifest
     verify(basis)
@@ -45,17 +44,15 @@ def same_files(graph, folder):
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_ranks_make_the_files_of_one_process(graph, tmp_path, ranks):
-    output = tmp_path / "basis"
-    forked(ranks, lambda: propagate(graph, **OPTIONS, output=output), tmp_path)
-    same_files(graph, output)
+    forked(ranks, lambda: propagate(graph, **OPTIONS), tmp_path)
+    same_files(graph)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_a_rank_that_dies_is_started_again(graph, tmp_path, ranks):
     write_text(tmp_path / "program.py", PROGRAM)
-    given = (tmp_path / "program.py", graph.folder, tmp_path / "basis")
-    done = torchrun(ranks, *given, restarts=1)
+    done = torchrun(ranks, tmp_path / "program.py", graph.folder, restarts=1)
     assert done.returncode == 0, done.stderr
     assert "SIGKILL" in done.stderr or "exitcode: -9" in done.stderr
-    same_files(graph, tmp_path / "basis")
+    same_files(graph)
