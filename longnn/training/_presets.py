@@ -84,7 +84,7 @@ def portfolio(
         names = [*(name for name in names if name not in filters), *filters]
     if by_rows:
         names.insert(names.index(next(iter(filters))), "table, features")
-    known = {**composition["members"], "table, features": _ROWS, **filters}
+    known = {**composition["members"], "table, features": _ROWS_OF_TABLE, **filters}
     if by_rows:
         names = [known[name].get("on_disk", name) for name in names]
     return {name: _as_its_model(known[name]) for name in names}
@@ -209,6 +209,9 @@ _ROWS = {
     "filter_dropout": 0.0,
     "monitor": "loss",
 }
+#: Of a table, beside the filters of a portfolio: one per hidden unit, so that units can ask for a
+#: node's own columns or its neighbours', of each type of edges, and of low degree.
+_ROWS_OF_TABLE = {**_ROWS, "shared": False, "degree": 4}
 
 
 def _row_patience(dataset: NodeDataset) -> int:
