@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from lab.records import Values
-from lab.studies._printed import BEST_ANYWHERE, LEGACY, TEN, printed_cells
+from lab.studies._engine import read_records
+from lab.studies._printed import BEST_ANYWHERE, LEGACY, PAPER, TEN, printed_cells
 from lab.studies._views import (
     CAPTIONS,
     Grid,
@@ -29,21 +30,17 @@ from lab.studies._views import (
     points,
     verdict,
 )
-from lab.studies.portfolio._members import (
-    BLOCK,
-    BLOCKS,
-    IN_USE,
-    ONE,
-    SEEDS,
-    SHIFTED,
-    TOGETHER,
-    read_ensembles,
-)
 
 TITLE = "LON-GNN's recipes as ensembles (history)"
 ORDER = 107
 SAYS = CAPTIONS["ensembles"]
 
+#: The rows of a record: one model of the graph's recipe, several seeds of it, the same of the
+#: recipe with blocks, and all together.
+ONE, SEEDS, BLOCK, BLOCKS, TOGETHER = "one", "seeds", "block", "blocks", "together"
+#: Ways to join members: as presets do it, by votes that few nodes do not decide alone; and then
+#: shifted as a whole towards the class frequencies of the validation nodes.
+IN_USE, SHIFTED = "votes in use", "votes in use, shifted"
 #: Rows as tables name them.
 NAMED = {
     ONE: "recipe",
@@ -55,6 +52,16 @@ NAMED = {
 #: The strategy that gives every member the same weight; ends of titles by the way to join.
 AVERAGE = "average"
 ENDS = {IN_USE: "", SHIFTED: ", shifted"}
+
+
+def read_ensembles(folder: Path) -> dict[str, Values]:
+    """Graph -> row -> way to join -> scores."""
+    records = read_records(folder, PAPER)
+    return {
+        name: record["ensembles"]["rows"]
+        for name, record in records.items()
+        if "ensembles" in record
+    }
 
 
 def grid_of(rows: Mapping[str, Mapping[str, Values]]) -> dict[str, dict[str, list[float]]]:

@@ -4,7 +4,7 @@ Greedy selection with replacement, bagged (Caruana et al., 2004, "Ensemble selec
 of models"): again and again the member gets a vote that lowers the loss of the average most. This
 is done for many draws of the validation nodes, and the votes are averaged. Where nodes are few,
 votes are partly chance: the weights are drawn towards the plain average of the better half, as if
-some more nodes had voted so. ``python -m lab study portfolio`` compares ways to do it.
+some more nodes had voted so. docs/results/portfolio.md compares ways to do it.
 """
 
 from collections.abc import Callable, Sequence

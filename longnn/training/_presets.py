@@ -7,7 +7,7 @@ training (docs/results/presets.md). ``python -m lab study tables`` tests the cho
 
 A portfolio is a list of complementary configurations that are trained side by side and joined:
 data, in ``portfolio.toml``, one table per preset and member, chosen by
-``python -m lab study portfolio``. What they leave open (seed, split, device, ...) is the user's.
+validation nodes (docs/results/portfolio.md). What they leave open (seed, split, device, ...) is the user's.
 """
 
 import functools
