@@ -130,7 +130,7 @@ def _choose(
             dataset,
             space,
             model=row.model,
-            trials=row.budget * plan["trials"] // len(row.forms),
+            trials=max(1, row.budget * plan["trials"] // len(row.forms)),
             repeats=plan["repeats"],
             batch=plan["trials"],
             split="published",
