@@ -16,7 +16,6 @@ from longnn.config import Config
 from tests.commands import (
     CLUB,
     FAST,
-    NEWCOMERS,
     TINY,
     fail,
     longnn,
@@ -229,24 +228,6 @@ def test_predict_and_evaluate_its_own_graph(bundled):
     printed = succeed("evaluate", folder)
     assert printed.split()[:3] == ["training", "validation", "test"]
     assert max(map(len, printed.splitlines())) <= 80
-
-
-def test_predict_a_new_graph_in_any_order_of_columns(club, tmp_path):
-    folder, _ = club
-    succeed("predict", folder, NEWCOMERS, "--output", tmp_path / "a.csv")
-    found = rows(tmp_path / "a.csv")
-    assert len(found) == 20
-    chances = {"p_chess", "p_rowing", "p_tennis"}
-    assert found[0].keys() == {"id", "predicted", "plausible", *chances}
-    table = [line.split(",") for line in (NEWCOMERS / "nodes.csv").read_text().splitlines()]
-    turned = "".join(",".join([row[0], *row[:0:-1]]) + "\n" for row in table)
-    assert turned.startswith("id,years,hours,age\n")
-    (tmp_path / "n.csv").write_text(turned)
-    arguments = (NEWCOMERS / "edges.csv", "--nodes", tmp_path / "n.csv")
-    succeed("predict", folder, *arguments, "--output", tmp_path / "b.csv")
-    assert rows(tmp_path / "b.csv") == found
-    binary = pyarrow.parquet.read_table(tmp_path / "b.parquet")
-    assert binary["predicted"].to_pylist() == [row["predicted"] for row in found]
 
 
 def test_compare_prints_a_table_and_writes_a_page(bundled, tmp_path, no_report):

@@ -66,14 +66,3 @@ def test_a_model_alone_has_the_options_of_a_configuration(model):
 def test_the_model_of_the_paper_is_a_form_and_not_the_default():
     (ours,) = LONGNN(5, 8, 3).filters()
     assert (ours.kind, ours.channels, ours.basis.weight) == ("free", 1, "probability")
-
-
-def test_features_that_are_ready_are_left_alone_by_both(tmp_path):
-    brief = {"epochs": 2, "preset": "fast"}
-    words = [word for key, value in brief.items() for word in ("--set", f"{key}={value}")]
-    record = succeed_json("train", *TINY, *words, "--output", tmp_path / "run")
-    assert record["data"]["scaling"] == "none"
-    data = load("csbm", num_nodes=60, num_features=8, phi=-0.6)
-    assert LONGNNClassifier(**brief).fit(data).trained_.scaling.kind == "none"
-    assert LONGNNClassifier(**brief).fit(data.data).trained_.scaling.kind == "columns"
-    assert LONGNNClassifier(**brief, scale="row").fit(data).trained_.scaling.kind == "row"

@@ -2,7 +2,6 @@
 
 import matplotlib.figure
 import numpy as np
-import pyarrow.csv
 import pytest
 from torch_geometric.data import Data
 
@@ -17,21 +16,6 @@ KEYS = {"epochs": 8, "degree": 3, "device": "cpu"}
 def club(tmp_path_factory):
     with without_report():
         return longnn.train(CLUB, KEYS | {"repeat": 2}, tmp_path_factory.mktemp("runs") / "club")
-
-
-def test_a_run_comes_back_whole(club):
-    loaded = longnn.load_run(club.folder)
-    assert repr(loaded) == "Run('club', model='lon', repeats=2)"
-    assert loaded.record.to_dict() == club.record.to_dict()
-    assert loaded.predictions().equals(club.predictions())
-    assert loaded.config == club.config
-    assert loaded.source == longnn.Source.resolve(CLUB)
-    saved = pyarrow.csv.read_csv(club.folder / "predictions.csv")
-    np.testing.assert_allclose(saved["p_chess"], loaded.predictions()["p_chess"], atol=1e-12)
-    scores, summary = loaded.evaluate()
-    assert len(scores) == 2
-    recorded = club.record.summary["test"]["accuracy"]
-    assert summary["test"]["accuracy"].mean == pytest.approx(recorded.mean)
 
 
 def test_its_estimator_is_fitted_and_serves_other_graphs(club):

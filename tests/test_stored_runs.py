@@ -81,17 +81,6 @@ def test_rows_follow_the_validation_nodes(tmp_path, no_report):
     assert found == pytest.approx(run.record.repeats[0].scores["test"])
 
 
-def test_a_new_graph_is_predicted_by_rows(run, tmp_path):
-    new = small(120, seed=3, unlabelled=120)
-    new = dataclasses.replace(new, ids=list(range(1000, 1120)))
-    stored = write_graph(tmp_path / "new", new)
-    table = run.predict(load_stored(stored.folder, rows=True))
-    assert table.column_names == ["id", "predicted", "plausible", "p_minus", "p_plus"]
-    assert table["id"].to_pylist()[0] == 1000
-    here = run.predict(load_stored(tmp_path / "new", rows=False))
-    assert np.allclose(table["p_plus"], here["p_plus"], atol=1e-5)
-
-
 def test_another_number_of_features_is_an_error(run, tmp_path):
     stored = write_graph(tmp_path / "new", small(60, 4))
     with pytest.raises(DataError, match="Expected 6 features"):

@@ -1,11 +1,8 @@
 """A run gives one answer, whatever it was trained on and whatever it predicts on."""
 
-import shutil
 from types import SimpleNamespace
 
 import numpy as np
-import pyarrow.csv
-import pyarrow.parquet
 import pytest
 
 from longnn.data import DataError, describe, load
@@ -14,7 +11,6 @@ from longnn.runs import train
 from longnn.store import prepare
 from longnn.store._disk import load_stored
 from longnn.training import complete
-from tests.commands import CLUB, succeed
 
 FAST = {"preset": "fast", "epochs": 20, "baselines": False, "device": "cpu"}
 
@@ -94,24 +90,6 @@ def test_the_default_settings_are_those_of_the_table(prepared, houses):
     assert complete({}, stored) == complete({}, plain)
     assert Scaling.fit("auto", stored).kind == Scaling.fit("auto", plain).kind == "columns"
     assert stored.source.options == plain.source.options == OPTIONS
-
-
-def test_the_commands_agree(tmp_path, monkeypatch, no_report):
-    """Trained from disk, predicted from the files: 202 of 300 nodes had another class."""
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(CLUB, "club")
-    settings = ("--preset", "fast", "--set", "epochs=30", "--set", "baselines=false")
-    succeed("train", "club", "--memory", "1K", *settings, "--output", "run")
-    succeed("predict", "run", "club", "--output", "files.csv")
-    succeed("prepare", "club", "--like", "run", "--output", "again")
-    succeed("predict", "run", "again", "--memory", "1K", "--output", "again.parquet")
-    expected = pyarrow.parquet.read_table("run/predictions.parquet")
-    for table in (
-        pyarrow.csv.read_csv("files.csv"),
-        pyarrow.parquet.read_table("again.parquet"),
-    ):
-        assert table["predicted"].to_pylist() == expected["predicted"].to_pylist()
-        np.testing.assert_allclose(table["p_chess"], expected["p_chess"], atol=1e-4)
 
 
 def test_a_card_is_the_same_on_disk(prepared, monkeypatch):
