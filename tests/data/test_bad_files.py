@@ -27,13 +27,6 @@ from tests.data.examples import (
 )
 
 
-def test_error_carries_the_place(write):
-    with pytest.raises(DataError) as caught:
-        load_files(write("e.csv", EDGES), write("n.csv", NODES.replace("0.25", "blue")))
-    error = caught.value
-    assert (error.row, error.column, error.value) == (3, "hue", "blue")
-
-
 @pytest.mark.parametrize(
     ("nodes", "options", "message"),
     [

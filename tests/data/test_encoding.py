@@ -284,25 +284,6 @@ def test_refuses_what_is_no_encoding(fields):
         Encoding.from_dict(fields)
 
 
-def test_a_dataset_is_encoded_again(write):
-    edges = write("e.csv", "source,target\na,b\nb,c\nc,d\n")
-    first = load_files(edges, write("n.csv", "id,f,team\na,1,x\nb,,y\nc,3,x\nd,9,y\n"))
-    second = load_files(
-        edges, write("m.csv", "team,id,more,f\nz,a,1,5\ny,b,2,6\nx,c,3,7\ny,d,4,8\n")
-    )
-    assert first.encoding is not None
-    assert any("gaps filled in f" in note for note in first.notes)
-    assert first.encoded(first.encoding) is first
-    again = second.encoded(first.encoding)
-    assert again.feature_names == first.feature_names == ("f", "f missing", "team=x", "team=y")
-    assert again.data.x.tolist() == [[5, 0, 0, 0], [6, 0, 0, 1], [7, 0, 1, 0], [8, 0, 0, 1]]
-    assert list(again.ids) == ["a", "b", "c", "d"]
-    assert not any("Columns:" in note for note in again.notes)
-    degree = load_files(edges)
-    with pytest.raises(DataError, match="to have columns of a table"):
-        degree.encoded(first.encoding)
-
-
 def test_options_name_columns(write):
     edges = write("e.csv", "source,target\na,b\nb,c\n")
     nodes = write("n.csv", "id,f,about,label\na,1,red car,x\nb,2,red pie,y\nc,3,blue pie,x\n")

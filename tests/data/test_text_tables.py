@@ -49,16 +49,6 @@ def test_spaces_separate_where_that_is_sure(write):
         load_files(write("g.txt", "# c\nu v\na x\n"), write("n.csv", "id,f\na,1\nb,2\n"))
 
 
-@pytest.mark.parametrize("mark", [";", "\t", "|"])
-def test_decimal_commas(mark, tmp_path):
-    rows = ["id;size;big;label", "a;1,5;1.234,5;x", "b;-0,25;7;y", "c;2;0,5;x", "d;3;,5e1;y"]
-    d = load_nodes(tmp_path, "n.csv", "\n".join(rows).replace(";", mark) + "\n")
-    assert d.data.x.tolist() == [[1.5, 1234.5], [-0.25, 7], [2, 0.5], [3, 5]]
-    assert any(
-        note == "Read as numbers in n.csv: size ('1,5'), big ('1.234,5')." for note in d.notes
-    )
-
-
 @pytest.mark.parametrize(
     ("encoding", "said"),
     [
@@ -112,15 +102,6 @@ def test_compressed(suffix, tmp_path):
         DataError, match=r"nodes\.csv\.\w+: Expected a readable, complete compressed file"
     ):
         load_files(tmp_path)
-
-
-def test_lines_of_compressed_utf16_with_quoted_newlines(tmp_path):
-    text = 'id;f;label\n\na;1;"two\nlines"\nb;inf;x\nc;2;x\nd;3;x\n'
-    raw = gzip.compress(text.encode("utf-16"))
-    with pytest.raises(DataError, match=r"n\.csv\.gz, line 5, column 'f': .*got 'inf'"):
-        load_nodes(tmp_path, "n.csv.gz", raw)
-    raw = gzip.compress(text.replace("inf", "5").encode("utf-16"))
-    assert "two\nlines" in load_nodes(tmp_path, "n.csv.gz", raw).classes
 
 
 @pytest.mark.parametrize(
