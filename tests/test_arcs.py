@@ -55,21 +55,6 @@ def test_the_cover_holds_the_arcs_and_their_transpose(weight):
     torch.testing.assert_close(eigenvalues, -eigenvalues.flip(0), atol=1e-12, rtol=0)
 
 
-def test_a_polynomial_has_the_blocks_of_the_singular_value_decomposition():
-    """Even degrees: U p(S) U^T and V p(S) V^T; odd ones: U q(S) V^T and its transpose."""
-    operator = double(weight=WEIGHT)
-    U, S, Vh = torch.linalg.svd(normalized(dense(weight=WEIGHT)))
-    V = Vh.T
-    beta = random_tensor(7, 1)
-    angle = torch.arange(7)[:, None] * torch.arccos(S.clamp(-1, 1))
-    terms = beta * angle.cos()  # beta_j T_j(S), (degree+1, nodes)
-    p, q = terms[0::2].sum(0), terms[1::2].sum(0)
-    blocks = [[(U * p) @ U.T, (U * q) @ V.T], [(V * q) @ U.T, (V * p) @ V.T]]
-    expected = torch.cat([torch.cat(row, 1) for row in blocks])
-    found = apply_filter(operator, torch.eye(2 * NODES, dtype=torch.float64), beta)
-    torch.testing.assert_close(found, expected)
-
-
 @pytest.mark.parametrize("self_loops", ["keep", "add", "remove"])
 def test_edges_both_ways_give_back_the_undirected_operator(self_loops):
     edges = random_graph(NODES, isolated=3)

@@ -7,7 +7,7 @@ import scipy.special
 import torch
 
 from longnn import PolynomialFilter
-from longnn.filters._coefficients import PARAMETRIZATIONS, decomposed
+from longnn.filters._coefficients import PARAMETRIZATIONS
 from longnn.filters._fused import jacobi_coefficients
 from longnn.nn._ensemble import call_each
 from longnn.polynomials import (
@@ -195,19 +195,6 @@ def test_penalty_is_the_integral_of_the_squared_filter(name):
     assert f.penalty().item() == pytest.approx(norms.sum().item())
     if f.basis.is_orthonormal:
         torch.testing.assert_close(f.penalty(), f.effective_coefficients().square().sum())
-
-
-def test_decomposed_coefficients_and_their_derivative_at_zero():
-    eta = torch.tensor([0.5, -2.0, 0.0, 3.0], dtype=torch.float64, requires_grad=True)
-    weight = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
-    gamma = torch.tensor(1.5, dtype=torch.float64)
-    products = torch.cumprod(gamma * torch.tanh(eta), 0)
-    expected = weight * torch.cat([torch.ones(1), products])[:, None]
-    torch.testing.assert_close(decomposed(weight, eta, gamma), expected)
-    call = lambda weight, eta: decomposed(weight, eta, gamma)  # noqa: E731
-    assert torch.autograd.gradcheck(call, (weight, eta))
-    batch = [torch.stack([t.detach(), t.detach() + 1]).requires_grad_() for t in (weight, eta)]
-    assert torch.autograd.gradcheck(torch.func.vmap(call), batch)
 
 
 @pytest.mark.parametrize("kind", ["free", "pcd"])
