@@ -6,7 +6,6 @@ Their headers are written by hand here, so that any field can say what no librar
 import ast
 import io
 import json
-import os
 import pickle
 import struct
 import warnings
@@ -14,6 +13,7 @@ import zipfile
 
 import numpy as np
 
+from tests.data.examples import Trap
 from tests.fuzz.draw import finish_json, mutate_bytes, mutate_tree
 
 #: What code that runs leaves in the folder of its input.
@@ -47,19 +47,9 @@ HEADERS = {
 }
 
 
-class Bomb:
-    """Unpickled, it makes a folder: what a real attack would use for something worse."""
-
-    def __init__(self, place):
-        self.place = place
-
-    def __reduce__(self):
-        return os.mkdir, (self.place,)
-
-
 def canary(folder, protocol=2):
     """A pickle that runs code."""
-    return pickle.dumps(Bomb(str(folder / CANARY)), protocol=protocol)
+    return pickle.dumps(Trap(folder / CANARY), protocol=protocol)
 
 
 def npy(array, folder=None):
