@@ -5,9 +5,9 @@ import shutil
 import pytest
 
 from lab.bench import check_goals, lines, read_bench, rebuild_bench, rows, write_bench
-from lab.bench._goals import GOALS, goal_status, goal_value
+from lab.bench._goals import GOALS
 from lab.bench._record import KINDS, folder_of
-from lab.tests.bench.conftest import made_up, spread
+from lab.tests.bench.conftest import made_up
 from lab.tests.commands import succeed
 from tests.commands import ROOT
 
@@ -139,34 +139,3 @@ def test_goals_of_the_device_are_checked(device):
     factors = {"cpu": ("population-10", 4 / 2.5), "cuda": ("single-cora", 0.45 / 0.4)}
     name, factor = factors[device]
     assert goals[name]["factor"] == pytest.approx(factor)
-
-
-def test_the_worst_dataset_decides():
-    record = made_up()
-    record["datasets"]["squirrel"]["ratios"]["gcn"] = spread(0.8)
-    goal = checked(record)["gcn"]
-    assert (goal["status"], goal["dataset"]) == ("missed", "squirrel")
-    assert goal_status(goal) == "missed, by a factor of 1.25"
-    assert goal_value(goal) == "0.8x (squirrel)"
-    record = made_up("cuda", ms={"single": 0.4, "population": 0.018})
-    record["datasets"]["pubmed"]["contenders"]["single"]["ms"] = spread(5.0)
-    record["datasets"]["actor"]["contenders"]["population"]["ms"] = spread(0.06)
-    goals = checked(record)
-    assert goals["single"]["factor"] == pytest.approx(0.5)
-    assert goal_value(goals["single"]) == "5 ms (pubmed)"
-    assert goals["population-64-small"]["dataset"] == "actor"
-    statuses = [goals[f"population-64-{name}"]["status"] for name in ("small", "large", "cora")]
-    assert statuses == ["missed", "met", "met"]
-
-
-def test_a_goal_that_is_partly_measured_is_not_met():
-    goals = checked(made_up(datasets=("cora", "texas")))
-    statuses = [goals[name]["status"] for name in ("textbook-cora", "gcn", "textbook-mean")]
-    assert statuses == ["met", "partial", "partial"]
-    assert goal_status(goals["gcn"]) == "met until now on 2 of 10, by a factor of 2.50"
-    goals = checked(made_up(datasets=("texas",), ratios={"gcn": 0.5, "textbook": 2.0}))
-    assert goals["gcn"]["status"] == "missed"
-    assert goals["textbook-mean"]["status"] == "partial"  # the others may make up for it
-    assert goal_status(goals["textbook-cora"]) == "not measured"
-    assert goal_value(goals["textbook-cora"]) == "-"
-    assert checked(made_up(population=5))["population-10"]["status"] == "not measured"
