@@ -23,7 +23,7 @@ from longnn.data._errors import MissingFileError
 from longnn.data._synthetic import csbm
 from longnn.runs import load_run, resume, train
 from longnn.training import Readout, Trained
-from tests.commands import CLUB, FAST, NEWCOMERS, TINY, fail, longnn, succeed
+from tests.commands import CLUB, FAST, NEWCOMERS, TINY, fail, longnn, succeed, without_report
 from tests.data.examples import Trap
 
 EDGES = (CLUB / "edges.csv").read_text()
@@ -42,8 +42,7 @@ def graph(tmp_path):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained") / "run"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
+    with without_report():
         succeed("train", CLUB, *FAST, "--output", folder)
     return folder
 

@@ -17,16 +17,18 @@ HEAVY |= {"matplotlib", "optuna", "lightgbm", "pandas"}
 SLOW = {*HEAVY, "pyarrow"}
 
 
-def loaded(*arguments):
-    """What a command has loaded when it is done."""
-    program = (
-        "import sys\nfrom longnn.cli import app\n"
-        f"app({list(arguments)!r}, standalone_mode=False)\nprint('loaded', *sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
-    )
+def modules_after(program, code=0):
+    """What is loaded when a program has ended."""
+    told = "import atexit, sys\natexit.register(lambda: print('loaded', *sys.modules))\n"
+    command = [sys.executable, "-c", told + program]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == code, done.stderr
     return set(done.stdout.rpartition("loaded")[2].split())
+
+
+def loaded(*arguments, code=0):
+    """What a command has loaded when it is done."""
+    return modules_after(f"from longnn.cli import app\napp({list(arguments)!r})", code)
 
 
 QUICK = [["--help"], ["train", "--help"], ["--version"]]
@@ -39,27 +41,11 @@ def test_what_only_prints_does_not_wait_for_torch(arguments):
 
 
 def test_a_hint_does_not_wait_for_torch():
-    """The program ends with the error: what it had loaded is said from within."""
-    program = (
-        "import atexit, sys\nfrom longnn.cli import app\n"
-        "atexit.register(lambda: print('loaded', *sys.modules))\n"
-        "app(['train', 'cora', '--epochs', '10'])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 2
-    assert not {"torch", "numpy", *SLOW} & set(done.stdout.split())
+    assert not {"torch", "numpy", *SLOW} & loaded("train", "cora", "--epochs", "10", code=2)
 
 
 def test_options_of_one_model_load_nothing_slow_but_torch():
     assert not SLOW & loaded("models", "lon")
-
-
-def modules_after(program):
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys\n{program}\nprint('loaded', *sys.modules)"],
-        capture_output=True, text=True, check=True, cwd=ROOT,
-    )  # fmt: skip
-    return set(done.stdout.rpartition("loaded")[2].split())
 
 
 def test_all_of_python_is_there_without_what_only_some_need():

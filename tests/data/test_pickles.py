@@ -125,18 +125,14 @@ def test_scalars_are_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("field", "values", "reason"),
     [
-        ("indices", [0, 1, 9], r"indices in 0\.\.2 \(got 9 at position 2"),
-        ("indices", [0, -1, 1], r"indices in 0\.\.2 \(got -1 at position 1"),
-        ("indptr", [0, 5, 1, 3], r"rise from 0 to 3 \(got 1 at position 2"),
-        ("indptr", [0, 1, 2, 9], r"rise from 0 to 3 \(got 9 at position 3"),
-        ("indptr", [0, 3], r"4 pointers and 3 indices"),
+        ("indices", np.array([0, -1, 1], np.int32), r"indices in 0\.\.2 \(got -1 at position 1"),
+        ("indptr", np.array([0, 5, 1, 3], np.int32), r"rise from 0 to 3 \(got 1 at position 2"),
         ("_shape", (10**9, 3), r"1000000001 pointers"),
     ],
 )
 def test_a_matrix_whose_arrays_lie(field, values, reason, tmp_path):
     matrix = sp.csr_matrix(np.eye(3))
-    held = values if field == "_shape" else np.array(values, dtype=np.int32)
-    matrix.__dict__[field] = held
+    vars(matrix)[field] = values
     (tmp_path / "x").write_bytes(pickle.dumps(matrix, 4))
     with pytest.raises(DataError, match=reason):
         read_pickle(tmp_path / "x")
