@@ -149,8 +149,9 @@ READ = {
         "x": [[1.5], [2.5], [3.5]],
     }),
     "decimal commas": (
-        "source;target;weight\na;b;1,5\nb;c;2\n", "id;f;y\na;1;0,5\nb;2;\nc;4;2,25\n", {},
-        {"task": "regression", "y": [0.5, None, 2.25], "edge_weight": [1.5, 1.5, 2, 2]},
+        "source;target;weight\na;b;1,5\nb;c;2\n", "id;f;y\na;1.234,5;0,5\nb;-,25;\nc;4;2,25\n", {},
+        {"x": [[1234.5], [-0.25], [4]], "y": [0.5, None, 2.25], "edge_weight": [1.5, 1.5, 2, 2],
+         "task": "regression"},
     ),
     "unknown ids are dropped": (
         "source,target,weight\na,b,2\nghost,a,7\nb,c,3\nc,ghost,9\nc,d,4\n", NODES,
