@@ -163,6 +163,9 @@ def _(crow, col, values, signal, coefficients, grad):  # type: ignore[no-untyped
 
 
 def _filter_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    if not ctx.needs_input_grad[-1]:  # the coefficients are fixed, as they are to an explanation
+        *graph, _, beta = ctx.saved_tensors
+        return None, None, None, filtered(*graph, grad, beta), None
     return None, None, None, *_gradient(*ctx.saved_tensors, grad)
 
 
