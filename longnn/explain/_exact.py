@@ -4,9 +4,10 @@ In LON-GNN's own form a filter acts on transformed features,
 
 .. math:: score[i, c] = \sum_v g_c(P)[i, v]\; t(x_v)[c],
 
-and row i of :math:`g_c(P)` is one application of the loop to the unit vector of i, since P is
-symmetric. More generally let S(X) be the signal before the filter and all that follows it linear,
-:math:`score = g(P)\,S(X)\,W + b`. Then with :math:`r = W q`
+and row i of :math:`g_c(P)` is a sum of rows of the :math:`T_j(P)`: the terms of the loop on the
+unit vector of i, since P is symmetric. One pass of it serves all channels. More generally let S(X)
+be the signal before the filter and all that follows it linear, :math:`score = g(P)\,S(X)\,W + b`.
+Then with :math:`r = W q`
 
 .. math:: q \cdot score[i] = q \cdot b + \sum_v \sum_c r_c\, g_c(P)[i, v]\, S(x_v)_c.
 
@@ -25,7 +26,8 @@ exact. Deeper or normalised transforms are integrated numerically.
 """
 
 import functools
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import scipy.sparse
@@ -52,8 +54,8 @@ from longnn.nn._model import SpectralGNN
 CHUNK = 2**22
 #: Channels whose split is kept.
 KEPT = 16
-#: Channels that are taken through the loop at a time where every degree is kept.
-CHANNELS = 8
+#: Share of entries from which a split is a dense matrix.
+DENSE = 0.2
 
 
 def has_exact_form(model: Model) -> bool:
@@ -128,6 +130,11 @@ class ExactForm:
         """The degree of the filter."""
         return len(self._beta) - 1
 
+    @property
+    def held(self) -> int:
+        """Numbers held of an explained node and another: rows of all terms, by copies of both."""
+        return self._copies**2 * len(self._beta)
+
     @torch.no_grad()
     def explain(self, nodes: np.ndarray, q: Tensor, *, features: bool) -> Part:
         """The parts of ``(q * scores[nodes]).sum(1)``."""
@@ -135,19 +142,19 @@ class ExactForm:
         S, places = self._signal.values, torch.from_numpy(nodes)  # S: (copies nodes, channels)
         one_filter = self._beta.shape[1] == 1 or bool(((r != 0).sum(1) <= 1).all())
         single = one_filter and self._copies == 1
+        terms = self._terms(places)
         parts = torch.zeros(self._copies, len(nodes), len(S), dtype=torch.float64)
         weight = torch.zeros_like(parts[0])
         split = np.zeros((len(nodes), self._signal.features.shape[1])) if features else None
-        for c, who, rows in self._rows(places, r):  # g_c(P)[who], (copies, len(who), len(S))
+        for c, who, rows in self._rows(terms, r):  # g_c(P)[who], (copies, len(who), len(S))
             weighed = r[who, c, None] * rows
             parts[:, who] += weighed * S[:, c]
             weight[who] = rows[0]
             if split is not None and self._signal.exact:
-                whole = as_array(weighed.sum(0))
-                split[who.numpy()] += (self._signal.by_feature(c).T @ whole.T).T
+                split[who.numpy()] += as_array(weighed.sum(0)) @ self._signal.by_feature(c)
         if split is not None and not self._signal.exact:
-            split = self._integrate(places, r)
-        chebyshev, terms = self._by_degree(places, r)
+            split = self._integrate(terms, r)
+        chebyshev, by_term = self._by_degree(terms, r)
         return Part(
             contributions=as_array(self._fold(parts.sum(0), 1)),
             constant=as_array(q @ self.constant),
@@ -156,23 +163,27 @@ class ExactForm:
             says=as_array(r @ S.T) if single else None,
             features=None if split is None else self._fold_features(split),
             chebyshev=as_array(chebyshev),
-            terms=None if terms is None else as_array(terms),
+            terms=None if by_term is None else as_array(by_term),
             ways=self._by_way(parts, places),
         )
 
     @torch.no_grad()
-    def overall(self, q: Tensor, *, features: bool) -> Overall:
-        """The parts of ``(q * scores).sum()``: the filter on q, since it is its own adjoint."""
-        r = self._before_readout(q)  # (nodes, channels)
-        M = self._filtered(r.repeat(self._copies, 1), self._beta)
-        split = np.zeros((1, self._signal.features.shape[1])) if features else None
-        if split is not None and self._signal.exact:
-            for c in range(M.shape[1]):
-                split[0] += self._signal.by_feature(c).T @ as_array(M[:, c])
-        elif split is not None:
-            split[0] = self._signal.integrate(M)
+    def overall(self, q: Tensor, groups: Sequence[Tensor]) -> Overall:
+        """The filter on q, since it is its own adjoint."""
+        M = self._back(q)
         influence = as_array(self._fold((M * self._signal.values).sum(1), 0))
-        return influence, None if split is None else self._fold_features(split)[0]
+        split = np.zeros((len(groups), self._signal.features.shape[1]))
+        for row, group in zip(split, groups, strict=True):
+            M = self._back(q * group[:, None])
+            if not self._signal.exact:
+                row += self._signal.integrate(M)
+            for c in range(M.shape[1]) if self._signal.exact else []:
+                row += as_array(M[:, c]) @ self._signal.by_feature(c)
+        return influence, self._fold_features(split)
+
+    def _back(self, q: Tensor) -> Tensor:
+        """What entries of the signal add to ``(q * scores).sum()``, (copies nodes, channels)."""
+        return self._filtered(self._before_readout(q).repeat(self._copies, 1), self._beta)
 
     def _fold(self, values: Tensor, dim: int) -> Tensor:
         """The sum over the copies of every node."""
@@ -193,58 +204,51 @@ class ExactForm:
         """Weights of the channels that the filter acts on."""
         return q if self.mix is None else q @ self.mix.T
 
-    def _rows(self, places: Tensor, r: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
-        """Channel after channel: whom it concerns, and their rows of its filter."""
-        shared = self._rows_of(places, None) if self._beta.shape[1] == 1 else None
-        for c in range(r.shape[1]):
-            who = r[:, c].nonzero()[:, 0]
-            if shared is not None and len(who):
-                yield c, who, shared[:, who]
-            elif len(who):
-                yield c, who, self._rows_of(places[who], torch.full_like(who, c))
-
-    def _rows_of(self, places: Tensor, channels: Tensor | None) -> Tensor:
-        """Row i of g_c(P): the loop on the unit vector of i, or of each copy of it.
-
-        Shape (copies, len(places), copies nodes).
-        """
-        beta = self._beta if channels is None else self._beta[:, channels]
-        rows = []
+    def _terms(self, places: Tensor) -> Tensor:
+        """Row i of every T_j(P), of each copy of i: (copies, K+1, explained, copies nodes)."""
+        each = []
         for copy in range(self._copies):
             units = torch.zeros(len(self._signal.values), len(places), dtype=torch.float64)
             units[copy * self._nodes + places, torch.arange(len(places))] = 1.0
-            rows.append(self._filtered(units, beta).T)
-        return torch.stack(rows)
+            stack = units[None]
+            if self.filter is not None:
+                stack = chebyshev_stack(self._operator, units, self.hops)
+            each.append(stack.mT)
+        return torch.stack(each)
+
+    def _rows(self, terms: Tensor, r: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
+        """Channel after channel: whom it concerns, and their rows of its filter."""
+        mix = lambda beta, of: torch.einsum("j,sjiv->siv", beta, of)  # noqa: E731
+        shared = mix(self._beta[:, 0], terms) if self._beta.shape[1] == 1 else None
+        for c in range(r.shape[1]):
+            who = r[:, c].nonzero()[:, 0]
+            some = slice(None) if len(who) == len(r) else who  # a slice copies nothing
+            if shared is not None and len(who):
+                yield c, who, shared[:, some]
+            elif len(who):
+                yield c, who, mix(self._beta[:, c], terms[:, :, some])
 
     @functools.cached_property
     def _row_sums(self) -> Tensor:
         """g_c(P) 1, (nodes, channels): what nodes that all say one have of each other."""
         return self._fold(self._filtered(torch.ones_like(self._signal.values), self._beta), 0)
 
-    def _integrate(self, places: Tensor, r: Tensor) -> np.ndarray:
-        splits = []
-        for k in range(len(places)):
-            shared = self._beta.shape[1] == 1
-            channels = None if shared else torch.arange(r.shape[1])
-            rows = self._rows_of(places[k].expand(1 if shared else r.shape[1]), channels).sum(0)
-            splits.append(self._signal.integrate(rows.T * r[k]))
-        return np.stack(splits)
+    def _integrate(self, terms: Tensor, r: Tensor) -> np.ndarray:
+        """By feature (explained, copies features), each with an integral of its own."""
+        beta = self._beta.expand(-1, r.shape[1])
+        rows = (torch.einsum("sjv,jc->vc", terms[:, :, k], beta) for k in range(len(r)))
+        return np.stack([self._signal.integrate(g * r[k]) for k, g in enumerate(rows)])
 
-    def _by_degree(self, places: Tensor, r: Tensor) -> tuple[Tensor, Tensor | None]:
+    def _by_degree(self, terms: Tensor, r: Tensor) -> tuple[Tensor, Tensor | None]:
         """By term of the Chebyshev series (explained, K+1), and of the own basis."""
-        S, K = self._signal.values, self.hops
+        D = (terms @ self._signal.values).sum(0)  # (K+1, explained, channels): rows of T_j(P) S
+        channels = D.shape[2]
+        chebyshev = torch.einsum("jbc,jc,bc->bj", D, self._beta.expand(-1, channels), r)
         if self.filter is None:
-            return (S[places] * r).sum(1, keepdim=True), None
-        blocks = []
-        for c in range(0, S.shape[1], CHANNELS):
-            stack = chebyshev_stack(self._operator, S[:, c : c + CHANNELS].contiguous(), K)
-            blocks.append(self._fold(stack, 1)[:, places])
-        D = torch.cat(blocks, 2)  # (K+1, explained, channels): rows of T_j(P) S
-        beta = self._beta.expand(-1, S.shape[1])
-        chebyshev = torch.einsum("jbc,jc,bc->bj", D, beta, r)
-        alpha = self.filter.effective_coefficients().expand(-1, S.shape[1])  # (terms, channels)
+            return chebyshev, None
+        alpha = self.filter.effective_coefficients().expand(-1, channels)  # (terms, channels)
         C = self.filter.chebyshev_matrix()
-        C = C.expand(S.shape[1], *C.shape[-2:]) if C.dim() == 2 else C
+        C = C.expand(channels, *C.shape[-2:]) if C.dim() == 2 else C
         return chebyshev, torch.einsum("ckj,kc,jbc,bc->bk", C, alpha, D, r)
 
     def _by_way(self, parts: Tensor, places: Tensor) -> np.ndarray | None:
@@ -281,7 +285,7 @@ class Signal:
         self._transform = model.transform
         self._activate = isinstance(model, SpectralGNN) and model.activate_before
         self._x = x
-        self._splits: dict[int, scipy.sparse.csr_matrix] = {}
+        self._splits: dict[int, scipy.sparse.csr_matrix | np.ndarray] = {}
         nothing = torch.zeros(1, x.shape[1], dtype=x.dtype)
         with torch.no_grad():
             self.values = self._apply(x)  # (nodes, channels)
@@ -309,12 +313,14 @@ class Signal:
         assert first.bias is not None
         return active_share(self.features @ as_array(first.weight), as_array(first.bias))
 
-    def by_feature(self, channel: int) -> scipy.sparse.csr_matrix:
+    def by_feature(self, channel: int) -> scipy.sparse.csr_matrix | np.ndarray:
         """The split of S(x_v)_c - S(0)_c of every node v, (nodes, features); an exact one."""
         if channel not in self._splits:
             if len(self._splits) >= KEPT:
                 self._splits.clear()
-            self._splits[channel] = self._split(channel)
+            split = self._split(channel)
+            full = split.nnz > DENSE * math.prod(split.shape)
+            self._splits[channel] = split.toarray() if full else split
         return self._splits[channel]
 
     def _split(self, channel: int) -> scipy.sparse.csr_matrix:
@@ -342,7 +348,7 @@ class Signal:
         if len(rows) == 0:
             return np.zeros(self.features.shape[1])
         x, M = torch.from_numpy(self.features[rows.numpy()].toarray()), M[rows]
-        return as_array(integrate(lambda point: (M * self._apply(point)).sum(), x).sum(0))
+        return as_array(integrate(lambda point: (M * self._apply(point)).sum()[None], x)[1][0])
 
 
 def active_share(u: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ difference only nearly: callers show the gap.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -72,8 +73,8 @@ class Part:
 
 
 #: The same for a weighted sum over all nodes: the influence (nodes,) of every source node on all
-#: that is explained, and that of the features (features,), or None.
-Overall = tuple[np.ndarray, np.ndarray | None]
+#: that is explained, and that of the features on each of some groups of it (groups, features).
+Overall = tuple[np.ndarray, np.ndarray]
 
 
 class Form(Protocol):
@@ -94,11 +95,20 @@ class Form(Protocol):
     def hops(self) -> int | None:
         """How far a node sees, or None for the whole graph."""
 
+    @property
+    def held(self) -> int:
+        """Numbers held at a time of every pair of an explained node and another."""
+
     def explain(self, nodes: np.ndarray, q: Tensor, *, features: bool) -> Part:
         """The parts of ``(q * scores[nodes]).sum(1)``, q of shape (explained, outputs)."""
 
-    def overall(self, q: Tensor, *, features: bool) -> Overall:
-        """The parts of ``(q * scores).sum()``, q of shape (nodes, outputs), in one pass."""
+    def overall(self, q: Tensor, groups: Sequence[Tensor]) -> Overall:
+        """The parts of ``(q * scores).sum()``, q of shape (nodes, outputs), in one pass.
+
+        Args:
+            groups: by feature, the same sum over some nodes: float64 (nodes,) of zeros and ones;
+                the first of them everyone. Empty where features are not asked for.
+        """
 
 
 def as_array(values: Tensor) -> np.ndarray:
@@ -132,21 +142,33 @@ def join(parts: Sequence[Part]) -> Part:
     )
 
 
-def integrate(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """Attributions of ``function(x) - function(0)``, a scalar, to the entries of x, in its shape.
+def integrate(
+    function: Callable[[Tensor], Tensor], x: Tensor, steps: int = STEPS
+) -> tuple[Tensor, Tensor]:
+    """Attributions of ``function(x) - function(0)``, (asked,), to the entries of x (rows, columns).
 
-    >>> x = torch.tensor([1.0, 2.0], dtype=torch.float64)
-    >>> integrate(lambda x: x.pow(3).sum(), x).round(decimals=6)
-    tensor([1., 8.], dtype=torch.float64)
+    The way from zero is gone once for all that is asked; the way back, once for each.
+
+    Returns:
+        their sums over columns (asked, rows), and over rows (asked, columns).
+
+    >>> x = torch.tensor([[1.0, 2.0]], dtype=torch.float64)
+    >>> integrate(lambda x: x.pow(3).sum()[None], x)[1].round(decimals=6)
+    tensor([[1., 8.]], dtype=torch.float64)
     """
-    points, weights = np.polynomial.legendre.leggauss(STEPS)
-    x, total = x.detach(), torch.zeros_like(x)
+    points, weights = np.polynomial.legendre.leggauss(steps)
+    x = x.detach()
+    by_row, by_column = [], []
     for t, w in zip((points + 1) / 2, weights / 2, strict=True):
         at = (t * x).requires_grad_()
         with torch.enable_grad():
-            (gradient,) = torch.autograd.grad(function(at), at)
-        total += w * gradient
-    return x * total
+            values = function(at).unbind()
+        back = (torch.autograd.grad(value, at, retain_graph=True)[0] for value in values)
+        sums = ((share.sum(1), share.sum(0)) for share in (w * x * gradient for gradient in back))
+        rows, columns = zip(*sums, strict=True)
+        by_row.append(torch.stack(rows))
+        by_column.append(torch.stack(columns))
+    return torch.stack(by_row).sum(0), torch.stack(by_column).sum(0)
 
 
 def to_csr(x: Entries) -> scipy.sparse.csr_matrix:
@@ -191,70 +213,96 @@ class IntegratedForm:
         model: in float64 and evaluation mode.
         x: features (nodes, features), float64.
         operator: the graph, float64.
+        steps: points of the quadrature.
     """
 
     exact = False
+    held = 1
     method = "integrated gradients"
 
     def __init__(
-        self, model: Model, x: SparseMatrix | DenseMatrix, operator: GraphOperator
+        self,
+        model: Model,
+        x: SparseMatrix | DenseMatrix,
+        operator: GraphOperator,
+        steps: int = STEPS,
     ) -> None:
         self._model = model.requires_grad_(False)
         self._features = to_csr(x)
-        self._operator = operator
+        self._operator, self._steps = operator, steps
         self.hops = reach_of(model)
         with torch.no_grad():
             self.scores = model.scores(x, operator)
 
     def explain(self, nodes: np.ndarray, q: Tensor, *, features: bool) -> Part:
-        """The parts of ``(q * scores[nodes]).sum(1)``, each node with its own integral."""
+        """The parts of ``(q * scores[nodes]).sum(1)``."""
         split = np.zeros((len(nodes), self._features.shape[1]))
         parts = np.zeros((len(nodes), len(self.scores)))
         constant = np.zeros(len(nodes))
-        for k, node in enumerate(nodes):
-            near, operator = self._neighbourhood(int(node))
-            weights = torch.zeros(len(near), self.scores.shape[1], dtype=torch.float64)
-            weights[int(np.flatnonzero(near == node)[0])] = q[k]
-            each, constant[k] = self._integrate(near, operator, weights)
-            parts[k, near], split[k] = each.sum(1), each.sum(0)
+        near = [self._reach(int(node)) for node in nodes]
+        who = [np.array([k]) for k in range(len(nodes))]
+        every = functools.reduce(np.union1d, near)
+        # Together there is one way forward, and one back for each, all over every neighbourhood.
+        if (1 + len(nodes)) * len(every) < 2 * sum(map(len, near)):
+            near, who = [every], [np.arange(len(nodes))]
+        for some, ks in zip(near, who, strict=True):
+            at, weights = torch.from_numpy(np.searchsorted(some, nodes[ks])), q[ks]
+            ask = lambda z, at=at, weights=weights: (weights * z[at]).sum(1)  # noqa: E731
+            parts[np.ix_(ks, some)], split[ks], constant[ks] = self._integrate(some, ask)
         return Part(parts, constant, np.zeros(len(nodes)), features=split if features else None)
 
-    def overall(self, q: Tensor, *, features: bool) -> Overall:
-        """The parts of ``(q * scores).sum()``: one integral for all nodes."""
-        each, _ = self._integrate(np.arange(len(self.scores)), self._operator, q)
-        return each.sum(1), each.sum(0) if features else None
+    def overall(self, q: Tensor, groups: Sequence[Tensor]) -> Overall:
+        """One integral, with a way back for each group."""
+        every, sums = np.arange(len(self.scores)), torch.stack([*groups] or [torch.ones(len(q))])
+        by_node, by_feature, _ = self._integrate(every, lambda z: sums.to(q) @ (q * z).sum(1))
+        return by_node[0], by_feature[: len(groups)]
 
     def _integrate(
-        self, near: np.ndarray, operator: GraphOperator, q: Tensor
-    ) -> tuple[np.ndarray, float]:
-        """Attributions (near, features), and the value without features."""
-        x = torch.from_numpy(self._features[near].toarray())
+        self, near: np.ndarray, ask: Callable[[Tensor], Tensor]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What is asked of the scores of some nodes, (asked,): attributions to nodes
+        (asked, near) and to features (asked, features), and its values without features."""
+        x, operator = torch.from_numpy(self._features[near].toarray()), self._between(near)
 
-        def value(point: Tensor) -> Tensor:
-            return (q * self._model.scores(point, operator)).sum()
+        def values(point: Tensor) -> Tensor:
+            return ask(self._model.scores(point, operator))
 
-        each = as_array(integrate(value, x))
+        by_node, by_feature = integrate(values, x, self._steps)
         with torch.no_grad():
-            return each, float(value(torch.zeros_like(x)))
+            return as_array(by_node), as_array(by_feature), as_array(values(torch.zeros_like(x)))
 
-    def _neighbourhood(self, node: int) -> tuple[np.ndarray, GraphOperator]:
-        """Nodes within reach, sorted, and the operator between them, normalised as in the graph.
+    @functools.cached_property
+    def _matrix(self) -> scipy.sparse.csr_matrix:
+        return self._operator.matrix.to_scipy()
+
+    def _rows(self, nodes: np.ndarray) -> np.ndarray:
+        """The rows of some nodes in the operator, those of every copy one after the other."""
+        return (len(self.scores) * np.arange(self._operator.copies)[:, None] + nodes).ravel()
+
+    def _reach(self, node: int) -> np.ndarray:
+        """Nodes that the score of a node depends on, sorted.
 
         What a node has after k products depends on entries of P at most k hops away.
         """
-        P, nodes = self._operator.matrix.to_scipy(), len(self.scores)
         if self.hops is None:
-            return np.arange(nodes), self._operator
-        copies = nodes * np.arange(self._operator.copies)[:, None]  # (copies, 1): of node 0
+            return np.arange(len(self.scores))
         near = np.array([node])
         for _ in range(self.hops):
-            wider = np.union1d(near, P[(copies + near).ravel()].indices % nodes)
+            hearing = self._matrix[self._rows(near)].indices % len(self.scores)
+            wider = np.union1d(near, hearing)
             if len(wider) == len(near):
                 break
             near = wider
-        rows = (copies + near).ravel()
-        block = SparseMatrix.from_scipy(P[rows][:, rows], symmetric=True, dtype=torch.float64)
-        return near, GraphOperator(block, direction=self._operator.direction)
+        return near
+
+    def _between(self, near: np.ndarray) -> GraphOperator:
+        """The operator between some nodes, normalised as in the graph."""
+        if len(near) == len(self.scores):
+            return self._operator
+        rows = self._rows(near)
+        block = self._matrix[rows][:, rows]
+        matrix = SparseMatrix.from_scipy(block, symmetric=True, dtype=torch.float64)
+        return GraphOperator(matrix, direction=self._operator.direction)
 
 
 def is_trees(model: Model) -> bool:
@@ -276,6 +324,7 @@ class TreesForm:
     """
 
     exact = True
+    held = 1
     method = "by the contributions of trees' columns, those of averages split by weight"
 
     def __init__(
@@ -336,8 +385,8 @@ class TreesForm:
         split = own + means.sum((1, 2)) if features else None
         return Part(parts, by_column[:, -1], counts, features=split)
 
-    def overall(self, q: Tensor, *, features: bool) -> Overall:
-        """The parts of ``(q * scores).sum()``."""
+    def overall(self, q: Tensor, groups: Sequence[Tensor]) -> Overall:
+        """The parts of ``(q * scores).sum()``; columns are asked for once."""
         by_column = self._columns(np.arange(len(self.scores)), q)
         means, own, counts = self._parts(by_column)
         influence = own.sum(1) + counts
@@ -351,8 +400,8 @@ class TreesForm:
                 for _ in range(k + 1):
                     back = step.T @ back
                 influence += back
-        split = own.sum(0) + means.sum((0, 1, 2)) if features else None
-        return influence, split
+        by_feature = own + means.sum((1, 2))  # (nodes, features)
+        return influence, np.array([as_array(group) @ by_feature for group in groups])
 
 
 def _shares(walk: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:

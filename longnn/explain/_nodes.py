@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 #: Sources that a figure draws one by one.
 SHOWN = 40
-#: Numbers per array that a block of explained nodes may take.
-BLOCK = 2**22
 ENDINGS = (".csv", ".parquet", ".json")
 
 
@@ -391,9 +389,11 @@ def explain_nodes(
         raise ValueError(f"Expected nodes in 0..{dataset.num_nodes - 1} (got {outside[0]})")
     subject = Subject(trained, dataset, repeat, nodes=nodes, known=known)
     nodes = np.searchsorted(subject.inside, nodes)
-    size = max(1, BLOCK // len(subject.ids))
-    blocks = [nodes[k : k + size] for k in range(0, len(nodes), size)]
-    each = [e for block in blocks for e in _explain(subject, block, output, against, features)]
+    each = [
+        e
+        for block in subject.blocks(nodes)
+        for e in _explain(subject, block, output, against, features)
+    ]
     what, method, notes = subject.describe()
     rather = "" if against is None else f", minus that of {against}"
     form, basis = subject.forms[0], ""

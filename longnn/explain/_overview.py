@@ -6,7 +6,7 @@ all predictions, each by one pass: a filter is its own adjoint.
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,15 @@ import torch
 from torch import Tensor
 
 from longnn.data import NodeDataset
-from longnn.explain._forms import Overall, join
-from longnn.explain._nodes import BLOCK, Explained, frame, to_table
+from longnn.explain._forms import Form, Overall, join
+from longnn.explain._nodes import Explained, frame, to_table
 from longnn.explain._subject import Subject, distances
 from longnn.training import Trained
 
 #: Nodes that are explained one by one: of an exact form, and by integrated gradients.
 SAMPLE, INTEGRATED = 1000, 20
+#: Points of integrated gradients: the drawn nodes leave more open than the integral does.
+STEPS = 16
 ALL = "all"
 
 
@@ -67,6 +69,7 @@ def explain_model(
     features: bool = True,
     seed: int = 0,
     known: str = "auto",
+    on_progress: Callable[[str, float], None] | None = None,
 ) -> Overview:
     """Explain all predictions of a model on a graph at once.
 
@@ -79,6 +82,7 @@ def explain_model(
         features: split by feature, too.
         seed: of the draw.
         known: whose answers are known, see :meth:`~longnn.training.Trained.problem`.
+        on_progress: called with the name of a step and the share of all that is done.
 
     >>> from longnn import LONGNNClassifier, data
     >>> graph = data.csbm(num_nodes=60, num_features=8)
@@ -88,14 +92,28 @@ def explain_model(
     """
     if sample is not None and sample < 1:
         raise ValueError(f"Expected `sample` >= 1 (got {sample})")
-    subject, everyone = Subject(trained, dataset, repeat, known=known), np.arange(dataset.num_nodes)
+    subject = Subject(trained, dataset, repeat, known=known, steps=STEPS)
+    everyone = np.arange(dataset.num_nodes)
     outputs = subject.default_outputs(everyone)
     _, _, A = subject.question.ask(subject.scores, outputs)
     exact = all(form.method == "exact" for form in subject.forms)
     count = min(len(everyone), sample or (SAMPLE if exact else INTEGRATED))
     drawn = np.sort(np.random.default_rng(seed).choice(everyone, count, replace=False))
-    rings, each = explain_drawn(subject, drawn, A, features=features)
-    split = [form.overall(q, features=features) for form, q in zip(subject.forms, A, strict=True)]
+    done, steps = itertools.count(1), len(A) * (1 + len(subject.blocks(drawn)))
+
+    def parts(name: str, part: Callable[[Form, Tensor], Any]) -> list[Any]:
+        """Of every model, one after the other."""
+        found = []
+        for form, q in zip(subject.forms, A, strict=True):
+            found.append(part(form, q))
+            if on_progress is not None:
+                on_progress(name, next(done) / steps)
+        return found
+
+    groups = _groups(subject, outputs) if features else {}
+    masks = [who.double() for who in groups.values()]
+    split = parts("all nodes", lambda form, q: form.overall(q, masks))
+    rings, each = explain_drawn(subject, drawn, parts, features=features)
     what, method, notes = subject.describe()
     if count < len(everyone):
         notes.append(
@@ -113,7 +131,7 @@ def explain_model(
         explained=count,
         tables={
             "distances": _distances(subject, rings.sum(0), outputs[drawn].numpy()),
-            "features": _features(subject, A, outputs, split, each, drawn),
+            "features": _features(subject, groups, split, each, drawn),
             "influence": pyarrow.table({"node": ids, "influence": influence[order]}),
             "stability": _stability(_units(subject), rings, split),
         },
@@ -121,31 +139,39 @@ def explain_model(
 
 
 def explain_drawn(
-    subject: Subject, nodes: np.ndarray, A: Sequence[Tensor], *, features: bool
+    subject: Subject, nodes: np.ndarray, parts: Callable[..., list[Any]], *, features: bool
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Contributions of each model by distance, (models, nodes, distances); the last is beyond.
 
     And those of all models by feature, (nodes, features), or None.
     """
-    size = max(1, BLOCK // len(subject.ids))
     blocks, split = [], []
-    for start in range(0, len(nodes), size):
-        block = nodes[start : start + size]
-        hops = distances(subject.adjacency, block, subject.hops)
-        parts = [
-            form.explain(block, q[torch.from_numpy(block)], features=features)
-            for form, q in zip(subject.forms, A, strict=True)
-        ]
-        blocks.append((hops, np.stack([part.contributions for part in parts])))
-        split.append(join(parts).features)
-    most = max(int(hops.max()) for hops, _ in blocks)
+    for block in subject.blocks(nodes):
+        hops, places = distances(subject.adjacency, block, subject.hops), torch.from_numpy(block)
+        found = parts(
+            "nodes one by one",
+            lambda form, q, at=places: form.explain(at.numpy(), q[at], features=features),
+        )
+        blocks.append(np.stack([by_ring(part.contributions, hops) for part in found]))
+        split.append(join(found).features)
+    most = max(rings.shape[2] for rings in blocks)
     rings = [
-        np.stack([(p * (hops == d)).sum(2) for d in [*range(most + 1), -1]], axis=2)
-        for hops, p in blocks
-    ]
+        np.insert(r, [r.shape[2] - 1] * (most - r.shape[2]), 0.0, axis=2) for r in blocks
+    ]  # (models, nodes, distances)
     kept = [block for block in split if block is not None]
     by_feature = np.concatenate(kept) if len(kept) == len(split) else None
     return np.concatenate(rings, axis=1), by_feature
+
+
+def by_ring(contributions: np.ndarray, hops: np.ndarray) -> np.ndarray:
+    """Sums by distance of (nodes, sources), (nodes, distances); the last is beyond.
+
+    >>> by_ring(np.array([[1.0, 2.0, 4.0]]), np.array([[1, 0, -1]]))
+    array([[2., 1., 4.]])
+    """
+    nodes, rings = len(hops), int(hops.max()) + 2
+    at = np.arange(nodes)[:, None] * rings + hops % rings  # -1 is the last
+    return np.bincount(at.ravel(), contributions.ravel(), nodes * rings).reshape(nodes, rings)
 
 
 def _distances(subject: Subject, rings: np.ndarray, chosen: np.ndarray) -> pyarrow.Table:
@@ -167,10 +193,17 @@ def _distances(subject: Subject, rings: np.ndarray, chosen: np.ndarray) -> pyarr
     return to_table(["output", "nodes", "distance", "contribution", "share"], rows)
 
 
+def _groups(subject: Subject, outputs: Tensor) -> dict[str, Tensor]:
+    """Whose features are looked at: everyone's, and those of nodes with the same output."""
+    groups = {ALL: torch.ones_like(outputs, dtype=torch.bool)}
+    if subject.exact and len(subject.outputs) > 1:  # elsewhere each would be an integral of its own
+        groups |= {name: outputs == k for k, name in enumerate(subject.outputs)}
+    return groups
+
+
 def _features(
     subject: Subject,
-    A: Sequence[Tensor],
-    chosen: Tensor,  # (nodes,)
+    groups: Mapping[str, Tensor],
     split: Sequence[Overall],
     each: np.ndarray | None,  # (drawn, features)
     drawn: np.ndarray,
@@ -182,20 +215,14 @@ def _features(
     """
     rows: list[tuple[str, str, float, float]] = []
     names = subject.feature_names
-    groups = [(ALL, torch.ones_like(chosen, dtype=torch.bool))]
-    if subject.exact and len(subject.outputs) > 1:  # elsewhere each would be an integral of its own
-        groups += [(name, chosen == k) for k, name in enumerate(subject.outputs)]
-    for name, who in groups if each is not None else []:
+    sums = np.sum([by_feature for _, by_feature in split], axis=0)  # (groups, features)
+    for (name, who), total in zip(groups.items(), sums, strict=True):
         near = who[torch.from_numpy(drawn)].numpy()
         if each is None or not near.any():
             continue
-        pairs, mask = zip(subject.forms, A, strict=True), who.double()[:, None]
-        sums = split if name == ALL else [f.overall(q * mask, features=True) for f, q in pairs]
-        parts = [features for _, features in sums if features is not None]
-        total = np.sum(parts, axis=0) / int(who.sum())
-        size = np.abs(each[near]).mean(0)
+        mean, size = total / int(who.sum()), np.abs(each[near]).mean(0)
         order = np.argsort(-size, kind="stable")
-        rows += [(name, names[f], float(total[f]), float(size[f])) for f in order if size[f]]
+        rows += [(name, names[f], float(mean[f]), float(size[f])) for f in order if size[f]]
     return to_table(["output", "feature", "contribution", "size"], rows)
 
 
@@ -220,9 +247,8 @@ def _stability(
         spread = float(shares.std(0, ddof=1).max())
         rows.append(("largest standard deviation of the share of a distance", spread))
         pairs = {"influence of nodes": [total for total, _ in split]}
-        by_feature = [features for _, features in split if features is not None]
-        if len(by_feature) == len(split):
-            pairs["contributions of features"] = by_feature
+        if all(len(by_feature) for _, by_feature in split):
+            pairs["contributions of features"] = [by_feature[0] for _, by_feature in split]
         for name, vectors in pairs.items():
             each = [np.sum([vectors[k] for k in unit], axis=0) for unit in units]
             rows.append((f"mean rank correlation, {name}", rank_agreement(each)))

@@ -27,7 +27,7 @@ from torch import Tensor
 from longnn._base.suggestions import did_you_mean
 from longnn.data import DataError, NodeDataset
 from longnn.explain._exact import ExactForm, has_exact_form
-from longnn.explain._forms import Form, IntegratedForm, TreesForm, is_trees
+from longnn.explain._forms import STEPS, Form, IntegratedForm, TreesForm, is_trees
 from longnn.graphs import GraphOperator
 from longnn.metrics import Task
 from longnn.nn import Model
@@ -36,6 +36,8 @@ from longnn.training import Readout, Trained, mean_prediction
 
 #: Points of the integral over the joint of several models.
 POINTS = 256
+#: Numbers that a block of explained nodes may take.
+BLOCK = 2**24
 _LEAST, _ROUNDING = 1e-300, 1e-16  # of a probability, so that its logarithm is finite
 #: Ids among which the nearest to an unknown one is looked for.
 ALIKE = 20_000
@@ -53,6 +55,7 @@ class Subject:
         nodes: those that are asked about, (some,); of a graph on disk no more is read than they
             need. By default all.
         known: whose answers are known, see :meth:`~longnn.training.Trained.problem`.
+        steps: points of integrated gradients.
 
     Raises:
         DataError: where the features are not those of the models, there is no such repeat, or the
@@ -67,6 +70,7 @@ class Subject:
         *,
         nodes: np.ndarray | None = None,
         known: str = "auto",
+        steps: int = STEPS,
     ) -> None:
         if repeat is not None and not 0 <= repeat < trained.repeats:
             raise DataError(f"Expected a repeat below {trained.repeats} (got {repeat})")
@@ -106,9 +110,13 @@ class Subject:
         self.forms: list[Form] = []
         for model in self.question.models:
             operator = self.problem.variants.get(model.self_loops, self.problem.operator)
-            kind: Any = ExactForm if has_exact_form(model) else IntegratedForm
-            kind = TreesForm if is_trees(model) else kind
-            self.forms.append(kind(model, self.problem.features, operator))
+            asked = model, self.problem.features, operator
+            if is_trees(model):
+                self.forms.append(TreesForm(*asked))
+            elif has_exact_form(model):
+                self.forms.append(ExactForm(*asked))
+            else:
+                self.forms.append(IntegratedForm(*asked, steps))
         operator = self.problem.operator
         self.direction = operator.direction
         self.adjacency = neighbours(operator)
@@ -141,6 +149,12 @@ class Subject:
     def scores(self) -> list[Tensor]:
         """Of every single model, (nodes, outputs)."""
         return [form.scores for form in self.forms]
+
+    def blocks(self, nodes: np.ndarray) -> list[np.ndarray]:
+        """Some nodes, as many at a time as there is room for."""
+        pair = max(form.held for form in self.forms)
+        size = max(1, BLOCK // (len(self.ids) * pair))
+        return [nodes[k : k + size] for k in range(0, len(nodes), size)]
 
     def number_of(self, name: Any) -> int:
         """The place of an output.

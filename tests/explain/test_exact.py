@@ -2,6 +2,7 @@
 
 import networkx
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -218,11 +219,13 @@ def test_why_one_class_rather_than_another():
 
 def test_blocks_of_nodes_give_the_same(monkeypatch):
     trained = make_trained("lon", repeats=1)
-    whole = explain_nodes(trained, HERE, NODES)
-    monkeypatch.setattr("longnn.explain._nodes.BLOCK", 1)
+    whole, overview = explain_nodes(trained, HERE, NODES), explain_model(trained, HERE)
+    monkeypatch.setattr("longnn.explain._subject.BLOCK", 1)
     for e, f in zip(whole.nodes, explain_nodes(trained, HERE, NODES).nodes, strict=True):
         np.testing.assert_allclose(e.contribution, f.contribution, atol=1e-15)
         np.testing.assert_allclose(e.features, f.features, atol=1e-15)
+    for name, table in explain_model(trained, HERE).tables.items():
+        pd.testing.assert_frame_equal(table.to_pandas(), overview.tables[name].to_pandas())
 
 
 def test_another_graph_is_explained():
