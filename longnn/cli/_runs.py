@@ -33,7 +33,6 @@ from longnn.metrics import metric_of
 if TYPE_CHECKING:
     from longnn.data import NodeDataset
     from longnn.explain import Explanation
-    from longnn.explain._overview import Overview
 
 #: Nodes that are printed one by one; the others are in the files.
 PRINTED = 10
@@ -214,7 +213,12 @@ def explain(
         int | None,
         typer.Option(help="Without nodes: how many to count distances over."),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Rows of each printed table.")] = 10,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Rows of each printed table (default: 10); without nodes, names (5)."
+        ),
+    ] = None,
     features: Annotated[
         bool, typer.Option("--features/--no-features", help="Split by feature, too.")
     ] = True,
@@ -258,14 +262,20 @@ def explain(
             loaded.trained, dataset, places, output=output_name, against=against, **shared
         )
     else:
-        explained = longnn.explain.explain_model(loaded.trained, dataset, sample=sample, **shared)
+        with _display.work_progress(err, quiet=json_) as on_progress:
+            explained = longnn.explain.explain_model(
+                loaded.trained, dataset, sample=sample, on_progress=on_progress, **shared
+            )
     if json_:
         plain = {name: table.to_pylist() for name, table in explained.arrow().items()}
         print_json({**explained.about(), **plain}, default=str)
     elif ids:
-        _show_nodes(explained, top)
+        _show_nodes(explained, top or 10)
     else:
-        _show_overview(explained, top)
+        out.print(f"{explained.model}: {explained.method}")
+        for line in explained.lines(top or 5):
+            out.print(line)
+        show_notes(explained.notes)
     if output is not None:
         _tell("tables", explained.save(output), json_)
     if html is not None:
@@ -340,34 +350,6 @@ def _show_table(columns: list[str], rows: list[list[str]]) -> None:
     if rows:
         out.print()
         out.print(_display.table(columns, rows, right=set(range(1, len(columns)))))
-
-
-def _show_overview(overview: "Overview", top: int) -> None:
-    from longnn.explain._presentation import signed
-
-    out.print(f"{overview.model}: {overview.method}")
-    out.print(f"explained: {overview.what}, of {overview.explained} nodes")
-    tables = {name: table.to_pylist() for name, table in overview.tables.items()}
-    groups = list(dict.fromkeys(row["output"] for row in tables["distances"]))
-    hops = list(dict.fromkeys(row["distance"] for row in tables["distances"]))
-    shares = {
-        (r["output"], r["distance"]): f"{100 * r['share']:.0f} %" for r in tables["distances"]
-    }
-    columns = ["share by distance", *("far" if d is None else str(d) for d in hops)]
-    rows = [[group, *(shares.get((group, d), "") for d in hops)] for group in groups]
-    _show_table(columns, rows)
-    rows = [
-        [r["feature"], f"{r['size']:.3f}", signed(r["contribution"])]
-        for r in tables["features"]
-        if r["output"] == groups[0]
-    ]
-    _show_table(["largest features", "mean size", "mean contribution"], rows[:top])
-    rows = [[str(r["node"]), signed(r["influence"])] for r in tables["influence"][:top]]
-    _show_table(["most influential nodes", "on all scores"], rows)
-    _show_table(
-        ["stability", ""], [[r["measure"], f"{r['value']:.3g}"] for r in tables["stability"]]
-    )
-    show_notes(overview.notes)
 
 
 def export(

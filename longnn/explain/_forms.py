@@ -190,6 +190,8 @@ def reach_of(model: Model) -> int | None:
     >>> reach_of(GCN(3, 4, 2)), reach_of(ChebNet(3, 4, 2, degree=3))
     (2, 6)
     """
+    if not model.uses_graph:
+        return 0
     if isinstance(model, Directed):  # a product goes to neighbours, whichever way the arcs go
         return reach_of(model.model)
     layers: list[Any] = [getattr(model, name, None) for name in ("first", "second")]

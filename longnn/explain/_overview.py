@@ -17,6 +17,7 @@ from torch import Tensor
 from longnn.data import NodeDataset
 from longnn.explain._forms import Form, Overall, join
 from longnn.explain._nodes import Explained, frame, to_table
+from longnn.explain._presentation import ring_name, signed
 from longnn.explain._subject import Subject, distances
 from longnn.training import Trained
 
@@ -25,6 +26,9 @@ SAMPLE, INTEGRATED = 1000, 20
 #: Points of integrated gradients: the drawn nodes leave more open than the integral does.
 STEPS = 16
 ALL = "all"
+#: Distances that have a share of their own in a sentence.
+NEAR = 4
+AGREEMENT = "mean rank correlation, "
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,6 +62,32 @@ class Overview(Explained):
     def about(self) -> dict[str, Any]:
         """What is explained and how, as plain data."""
         return {**super().about(), "explained": self.explained}
+
+    def lines(self, names: int = 5) -> list[str]:
+        """The lines that matter, with so many names of features and of nodes in each."""
+        rows = {name: table.to_pylist() for name, table in self.tables.items()}
+        rings = [row for row in rows["distances"] if row["output"] == ALL]
+        shares = [(ring_name(-1 if r["distance"] is None else r["distance"]), r) for r in rings]
+        if len(shares) > NEAR + 1:
+            rest = {"share": sum(row["share"] for _, row in shares[NEAR:])}
+            shares = [*shares[:NEAR], ("farther away", rest)]
+        features = [row for row in rows["features"] if row["output"] == ALL][:names]
+        alike = [row for row in rows["stability"] if row["measure"].startswith(AGREEMENT)]
+        parts = {
+            "by distance": [f"{name} {100 * row['share']:.0f} %" for name, row in shares],
+            "largest features, mean size": [
+                f"{row['feature']} {row['size']:.3f} (mean {signed(row['contribution'])})"
+                for row in features
+            ],
+            "most influential nodes, on all scores": [
+                f"{row['node']} {signed(row['influence'])}" for row in rows["influence"][:names]
+            ],
+            "agreement of models, rank correlation": [
+                f"{row['measure'].removeprefix(AGREEMENT)} {row['value']:.2f}" for row in alike
+            ],
+        }
+        explained = f"explained: {self.what}, of {self.explained} nodes"
+        return [explained, *(f"{name}: {', '.join(each)}" for name, each in parts.items() if each)]
 
 
 def explain_model(
@@ -251,7 +281,7 @@ def _stability(
             pairs["contributions of features"] = [by_feature[0] for _, by_feature in split]
         for name, vectors in pairs.items():
             each = [np.sum([vectors[k] for k in unit], axis=0) for unit in units]
-            rows.append((f"mean rank correlation, {name}", rank_agreement(each)))
+            rows.append((f"{AGREEMENT}{name}", rank_agreement(each)))
     return to_table(["measure", "value"], rows)
 
 
