@@ -78,8 +78,10 @@ function explainWhole({ node, graph, run }, output) {
   let [base, opaque, unknown, reach] = [atZero, 0, 0, 0];
   members.forEach((model, m) => {
     if (model.alone) {
-      value[node] += given[m];
-      add([given[m]]);
+      const own = given[m] - model.alone.reduce((sum, v, k) => sum + A[m][k] * v, 0);
+      value[node] += own;
+      add([own]);
+      base += given[m] - own;
     } else if (model.form) {
       const found = contributions(graph.operators[model.operator], model.filter, model.form, node, A[m]);
       found.contribution.forEach((v, i) => { value[i] += v; });

@@ -207,7 +207,11 @@ def _models(
             continue
         member, filters = members.get(name), model.filters()
         words = repeat.filters[0].words if repeat.filters else ""
-        sums = form.exact and bool(filters)
+        sums, alone = form.exact and bool(filters), None
+        if form.hops == 0 and not sums:  # the score of a node is its own, but for a constant
+            each = torch.eye(form.scores.shape[1], dtype=torch.float64)
+            nodes = np.zeros(len(each), dtype=np.int64)
+            alone = pack(form.explain(nodes, each, features=False).constant, "f8")
         described[name] = {
             "name": name,
             "leading": name == leader,
@@ -219,7 +223,7 @@ def _models(
             "scores": pack(form.scores.numpy()[shown]),
             "filter": describe_filter(filters[0]) if filters else None,
             "form": _sum_form(form, rows_of(subject.problem.operator, shown)) if sums else None,
-            "alone": not model.uses_graph,  # the score of a node is its own
+            "alone": alone,
             "why": "" if sums else NO_SUM[min(len(filters), 2)],
         }
     order = sorted(shares, key=lambda name: (name != leader, -shares[name], name))

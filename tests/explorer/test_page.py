@@ -17,6 +17,7 @@ import torch
 
 from longnn.data import from_data
 from longnn.data._scaling import Scaling
+from longnn.explain._subject import Subject
 from longnn.explorer import collect, make_server, render
 from longnn.polynomials import Jacobi, jacobi
 from longnn.report._filters import chebyshev_response, jacobi_weight, mean_response
@@ -56,6 +57,7 @@ def runs():
     runs["repeats"] = train(repeat=3, degree=3)
     runs["ensemble"] = ensemble(runs["one filter per class"], "lon", "gpr", "mlp")
     runs["mixed"] = ensemble(runs["one filter per class"], "lon", "gcn")
+    runs["every kind"] = train(numbers, preset="default")  # deep, of other inputs, trees
     runs["shifted"] = shifted(runs["self loops"])
     runs["shifted ensemble"] = shifted(runs["ensemble"])
     runs["on arcs"] = ensemble(runs["cover"], "lon", "gpr", "mlp", direction="cover")
@@ -401,11 +403,14 @@ def test_the_whole_of_an_ensemble(view, runs, name):
     assert 'by the model "' in view.text("#sum")
 
 
-def test_members_that_are_no_sums_have_one_row(view, runs):
-    """What is explained is the number of explain; their part of it stands by itself."""
-    choose(view, runs, "mixed")
+@pytest.mark.parametrize("name", ["mixed", "every kind"])
+def test_every_member_gives_what_explain_says(view, runs, name):
+    """What is explained is the number of explain, and so is the part of every member; those whose
+    scores are no sums have one row."""
+    run = runs[name]
+    choose(view, runs, name)
     click(view, NODE)
-    e = runs["mixed"].explain([NODE])[0]
+    e = run.explain([NODE])[0]
     found = view.evaluate(
         "() => { const { score, base, opaque, value } = window.longnn.explanation();"
         "return { score, base, opaque, sum: value.reduce((a, b) => a + b, 0) }; }"
@@ -413,8 +418,26 @@ def test_members_that_are_no_sums_have_one_row(view, runs):
     assert found["score"] == pytest.approx(e.score, abs=1e-5)
     total = found["base"] + found["opaque"] + found["sum"]
     assert total == pytest.approx(e.score, abs=1e-5)
-    assert "one model whose scores are no sums" in view.text("#contributions")
+    assert "whose scores are no sums" in view.text("#contributions")
     assert view.page.locator("#degrees").count() == 0
+    subject, at = Subject(run.trained, run.dataset, 0, known="run"), np.array([NODE])
+    z = [scores[at] for scores in subject.scores]
+    _, constant, A = subject.question.ask(z, subject.default_outputs(at))
+    value, opaque = 0.0, 0.0
+    shown = {one["name"]: one for one in collect([run])["runs"][0]["models"]}
+    for member, form, scores, q in zip(
+        run.trained.models[0].members, subject.forms, z, A, strict=True
+    ):
+        if member not in shown:  # it has no vote
+            assert not q.any()
+        elif shown[member]["form"] or shown[member]["alone"]:
+            part = form.explain(at, q, features=False)
+            value, constant = value + part.contributions.sum(), constant + part.constant[0]
+        else:
+            opaque += float((q * scores).sum())
+    assert found["sum"] == pytest.approx(value, abs=1e-4)
+    assert found["base"] == pytest.approx(float(constant[0]), abs=1e-4)
+    assert found["opaque"] == pytest.approx(opaque, abs=1e-4)
 
 
 def test_every_repeat_can_be_chosen(view, runs):
