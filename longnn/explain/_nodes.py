@@ -428,6 +428,9 @@ def _explain(
     # Known answers are heard of farther away than features.
     hops = distances(subject.adjacency, nodes, subject.hops if subject.known is None else None)
     names, probable = subject.outputs, subject.trained.task != "regression"
+    given = torch.empty(0, len(nodes))
+    if subject.known is not None:
+        given = subject.known.shares(places, subject.kept)
     for k, node in enumerate(nodes):
         used = np.union1d(np.flatnonzero(total.contributions[k]), node)  # itself at any rate
         at = int(outputs[k])
@@ -453,12 +456,17 @@ def _explain(
             terms=None if total.terms is None else total.terms[k],
             ways=None if total.ways is None else total.ways[k],
             **_shifted(subject, int(node)),
-            **_known(subject, int(node), at, other, hops[k]),
+            **_known(subject, int(node), at, other, given[:, k], hops[k]),
         )
 
 
 def _known(
-    subject: Subject, node: int, output: int, against: int | None, hops: np.ndarray
+    subject: Subject,
+    node: int,
+    output: int,
+    against: int | None,
+    given: torch.Tensor,  # (nodes of the whole graph, outputs), where any are used
+    hops: np.ndarray,
 ) -> dict[str, Any]:
     """What known answers add to the score of a node, and which does how much of it."""
     if subject.known is None:
@@ -468,7 +476,7 @@ def _known(
         return values[..., output] - (0 if against is None else values[..., against])
 
     changes = torch.stack([subject.known.changes[k][node] for k in subject.kept])
-    shares = pick(subject.known.shares(node, subject.kept)).double().numpy()
+    shares = pick(given).double().numpy()
     used = np.flatnonzero(shares)
     distance = np.full(len(shares), FAR)
     distance[subject.inside] = hops

@@ -33,6 +33,7 @@ from longnn.metrics import Task
 from longnn.nn import Model
 from longnn.nn._ensemble import Ensemble
 from longnn.training import Readout, Trained, mean_prediction
+from longnn.training._process import COVARIANCES
 
 #: Points of the integral over the joint of several models.
 POINTS = 256
@@ -153,6 +154,8 @@ class Subject:
     def blocks(self, nodes: np.ndarray) -> list[np.ndarray]:
         """Some nodes, as many at a time as there is room for."""
         pair = max(form.held for form in self.forms)
+        if self.known is not None:
+            pair = max(pair, (1 + len(COVARIANCES)) * len(self.outputs))
         size = max(1, BLOCK // (len(self.ids) * pair))
         return [nodes[k : k + size] for k in range(0, len(nodes), size)]
 

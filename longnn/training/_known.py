@@ -245,15 +245,10 @@ class KnownFilter(Schema):
         each = [weights_of(around.product, c, unit, known.flatten(1)) for c in COVARIANCES]
         return self.change(torch.stack(each).view(len(each), -1, known.shape[2])).view(known.shape)
 
-    def shares(self, around: "Around", rests: Rests, node: int) -> Tensor:
-        """What each node of the graph adds to the change at a node (nodes, outputs); they add up.
-
-        Args:
-            around, rests: see :meth:`weights`.
-            node: one of those that are asked about.
-        """
-        weights = self.weights(around, rests, torch.tensor([node]))[:, 0]
-        return weights * around.whole(rests).r.nan_to_num(0.0)
+    def shares(self, around: "Around", rests: Rests, asked: Tensor) -> Tensor:
+        """What each node of the graph adds to the change at some, (nodes, asked, outputs); they add
+        up. Arguments as in :meth:`weights`."""
+        return self.weights(around, rests, asked) * around.whole(rests).r.nan_to_num(0.0)[:, None]
 
     def check(self, node: Node) -> None:
         """One row per group, finite, and a scale that can be divided by."""
@@ -350,14 +345,14 @@ class Known:
             for learned, rests in zip(self.filters, self.rests, strict=True)
         )
 
-    def shares(self, node: int, repeats: Sequence[int]) -> Tensor:
-        """What each node of the graph adds to the mean change at one (nodes, outputs)."""
+    def shares(self, asked: Tensor, repeats: Sequence[int]) -> Tensor:
+        """What each node of the graph adds to the mean change at some, (nodes, asked, outputs)."""
         assert self.around is not None
-        shares = torch.zeros(self.around.nodes, self.changes[0].shape[1])
+        shares = torch.zeros(self.around.nodes, len(asked), self.changes[0].shape[1])
         for repeat in repeats:
             rests = self.rests[repeat]
             if rests is not None:
-                shares = shares + self.filters[repeat].shares(self.around, rests, node)
+                shares = shares + self.filters[repeat].shares(self.around, rests, asked)
         return shares / len(repeats)
 
     def part(self, nodes: Tensor) -> Self:  # int64 (some,)

@@ -140,6 +140,17 @@ def test_votes_go_to_members_that_know_what_known_answers_do_not():
     assert len(views_of(None, *heard[1:])) == 1
 
 
+def test_shares_of_known_answers_add_up_to_the_change():
+    around, predicted, y, train, val, test = smooth(nodes=120)
+    learned = learn(around, predicted, y, train, val, "regression")
+    nodes = [int(mask.nonzero()[0]) for mask in (train, val, test)]
+    each = learned.filter.shares(around, learned.rests, torch.tensor(nodes))
+    for node, shares in zip(nodes, each.unbind(1), strict=True):
+        assert shares.sum(0).item() == pytest.approx(learned.change[node].item(), abs=1e-5)
+        assert float(shares[node]) == 0
+        assert not bool(shares[test].any())
+
+
 def test_the_order_of_nodes_is_no_matter():
     around, predicted, y, train, val, _ = smooth(nodes=200)
     order = torch.randperm(200, generator=torch.Generator().manual_seed(3))
