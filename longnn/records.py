@@ -344,6 +344,18 @@ class ErrorRecord(Schema):
     error: float
 
 
+@dataclass(frozen=True)
+class ColumnImportance(Schema):
+    """How much worse test nodes are predicted where a column is shuffled over the nodes: what the
+    headline score loses, on average over some draws, and in the least and the worst of them."""
+
+    column: str
+    worse: float
+    low: float
+    high: float
+    draws: int
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RepeatRecord(Schema):
     """One training of the repeats; what the task does not have is None."""
@@ -533,6 +545,7 @@ class RunRecord(Schema):
     summary: Mapping[str, Mapping[str, Summary]]  # set -> metric -> summary
     baselines: tuple[BaselineRecord, ...] = ()
     portfolio: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    importance: tuple[ColumnImportance, ...] = stored(empty=False, default=())  # the largest first
     history: History | None = stored(file=False, default=None)
     path: FilterPath | None = stored(file=False, default=None)
     folder: Path | None = stored(file=False, default=None)

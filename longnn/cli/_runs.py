@@ -263,8 +263,11 @@ def explain(
         )
     else:
         with _display.work_progress(err, quiet=json_) as on_progress:
-            explained = longnn.explain.explain_model(
-                loaded.trained, dataset, sample=sample, on_progress=on_progress, **shared
+            shared |= {"sample": sample, "on_progress": on_progress}
+            explained = (
+                loaded.explain(**shared)
+                if graph is None
+                else longnn.explain.explain_model(loaded.trained, dataset, **shared)
             )
     if json_:
         plain = {name: table.to_pylist() for name, table in explained.arrow().items()}

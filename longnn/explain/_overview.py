@@ -7,7 +7,7 @@ all predictions, each by one pass: a filter is its own adjoint.
 import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow
@@ -19,6 +19,7 @@ from longnn.explain._forms import Form, Overall, join
 from longnn.explain._nodes import Explained, frame, to_table
 from longnn.explain._presentation import ring_name, signed
 from longnn.explain._subject import Subject, distances
+from longnn.records import ColumnImportance
 from longnn.training import Trained
 
 #: Nodes that are explained one by one: of an exact form, and by integrated gradients.
@@ -41,7 +42,9 @@ class Overview(Explained):
             contributions of rings), ``features`` (output, feature, contribution per node, and its
             mean size over the explained nodes, whatever the sign),
             ``influence`` (node, sum of its contributions to all predictions) and ``stability``
-            (measure, value; empty for a single model), as Arrow tables.
+            (measure, value; empty for a single model), as Arrow tables; of a run also
+            ``importance`` (column, what the test score loses without it: see
+            ``run.column_importance``).
     """
 
     explained: int
@@ -51,6 +54,7 @@ class Overview(Explained):
     features = frame("features", "By output and feature, the largest first.")
     influence = frame("influence", "By node, the largest first.")
     stability = frame("stability", "How alike the explanations of several repeats or members are.")
+    importance = frame("importance", "By column of a run's table, that which counts most first.")
 
     def __repr__(self) -> str:
         return f"Overview(model={self.model!r}, method={self.method!r})"
@@ -74,6 +78,9 @@ class Overview(Explained):
         features = [row for row in rows["features"] if row["output"] == ALL][:names]
         alike = [row for row in rows["stability"] if row["measure"].startswith(AGREEMENT)]
         parts = {
+            "columns that count, by what the test score loses where they are shuffled": [
+                f"{row['column']} {row['worse']:.3f}" for row in rows.get("importance", [])[:names]
+            ],
             "by distance": [f"{name} {100 * row['share']:.0f} %" for name, row in shares],
             "largest features, mean size": [
                 f"{row['feature']} {row['size']:.3f} (mean {signed(row['contribution'])})"
@@ -88,6 +95,12 @@ class Overview(Explained):
         }
         explained = f"explained: {self.what}, of {self.explained} nodes"
         return [explained, *(f"{name}: {', '.join(each)}" for name, each in parts.items() if each)]
+
+    def with_importance(self, columns: Sequence[ColumnImportance]) -> Self:
+        """The same, with what each column is worth."""
+        names = [field.name for field in dataclasses.fields(ColumnImportance)]
+        table = to_table(names, [dataclasses.astuple(column) for column in columns])
+        return dataclasses.replace(self, tables={**self.tables, "importance": table})
 
 
 def explain_model(

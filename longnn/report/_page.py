@@ -57,6 +57,8 @@ from longnn.report._words import (
     difference_text,
     filter_rows,
     gain_text,
+    importance_rows,
+    importance_text,
     interval_text,
     leading,
     mean_weights,
@@ -81,6 +83,7 @@ ERRORS = ("confusion", "precision_recall", "predicted_true")
 LEARNED = ("members", "basis_path", "amplitude_waveform")
 COLUMNS = 60  # rows of the table of columns
 CLASSES = 30  # rows of the tables of classes
+IMPORTANT = 20  # rows of the table of columns that count
 
 METHOD = (
     "Each repeat was trained on its training nodes only. The validation nodes decided which epoch "
@@ -93,6 +96,13 @@ INTERVAL = (
     "It describes the mean, not single repeats; with fewer than ten repeats it is too narrow. "
     "Where all repeats have the same test nodes, these are drawn in place of the repeats: then it "
     "says nothing about other splits."
+)
+
+SHUFFLED = (
+    "Each column is shuffled over all nodes, so that it says nothing any more, and the trained "
+    "models predict again. What the score then loses is what they take from this column. Of two "
+    "columns that say the same, each may seem to be worth little. This says what the models use, "
+    "not what causes what."
 )
 
 
@@ -178,7 +188,8 @@ def write_report(run: RunRecord) -> Path:
 
     filters, added, errors, learned = map(take, (FILTER, ADDED, ERRORS, LEARNED))
     untested, absent = untested_text(run), absences(run)
-    answer = [known_text(run), next_text(run, run.folder.name)]
+    columns = importance_text(run.importance, run.metric)
+    answer = [columns, known_text(run), next_text(run, run.folder.name)]
     content = html.document(
         title=f"{run.data.name}: {answer_text(run)}",
         header=html.heading(question_text(run)) + html.paragraph(basis_text(run), kind="soft"),
@@ -190,6 +201,7 @@ def write_report(run: RunRecord) -> Path:
             html.section("What was learned", html.paragraph(plain_text(run)), *filters),
             html.section("How well it works", _scores(run), html.paragraph(covered_text(run))),
             html.section("What the graph adds", *_baselines(run), *added),
+            html.section("Which columns count", *_importance(run)),
             html.section("Where it errs", _per_class(run), *errors, _worst(run)),
             html.folded("The models that vote", *_members(run)),
             html.folded("How the filter was learned", _filters(run), *learned),
@@ -209,7 +221,8 @@ def write_report(run: RunRecord) -> Path:
 
 def text_summary(run: RunRecord) -> list[str]:
     """The run in a few lines for a terminal: question, answer, what was learned, scores, splits."""
-    lead = [answer_text(run), known_text(run), next_text(run, str(run.folder))]
+    columns = importance_text(run.importance, run.metric)
+    lead = [answer_text(run), columns, known_text(run), next_text(run, str(run.folder))]
     lines = [question_text(run), "", *(f"  {text}" for text in lead if text)]
     lines += ["", f"  {plain_text(run)}", ""]
     rows = _score_table(run)
@@ -244,6 +257,11 @@ def absences(run: RunRecord) -> list[str]:
     if len(run.repeats) == 1:
         absent.append("There is only one repeat: nothing is known of other splits.")
     counts = run.repeats[0].confusion
+    if run.repeats[0].split.test and not run.importance:
+        absent.append(
+            "Which columns count was not computed: the graph is on disk, or large, or has words "
+            "for columns. `run.column_importance(1)` computes it in Python."
+        )
     if run.data.task == "classification" and counts is None:
         absent.append("The record has no confusion matrix.")
     elif counts is not None and not counts.any():
@@ -366,6 +384,21 @@ def _worst(run: RunRecord) -> str:
         len(run.repeats) > 1
     )
     return html.table(caption, columns, rows, words=range(len(columns) - 1)) if rows else ""
+
+
+def _importance(run: RunRecord) -> list[str]:
+    """What each column is worth to the trained models."""
+    if not run.importance:
+        return []
+    columns, rows = importance_rows(run.importance, run.metric)
+    if len(rows) > IMPORTANT:
+        rows = [*rows[:IMPORTANT], [f"{len(rows) - IMPORTANT} more", "", ""]]
+    draws = run.importance[0].draws
+    caption = f"What the test {metric_of(run.metric).name} loses where a column is shuffled"
+    return [
+        html.paragraph(SHUFFLED),
+        html.table(f"{caption}, {draws} times", columns, rows, words=[0]),
+    ]
 
 
 def class_rows(run: RunRecord) -> list[tuple[str, float, float, float, float]]:

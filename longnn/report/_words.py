@@ -11,12 +11,20 @@ from itertools import groupby
 import numpy as np
 
 from longnn.metrics import metric_of
-from longnn.records import FilterRecord, MemberRecord, RunRecord, SplitRecord, Summary
+from longnn.records import (
+    ColumnImportance,
+    FilterRecord,
+    MemberRecord,
+    RunRecord,
+    SplitRecord,
+    Summary,
+)
 from longnn.registry import MODELS
 from longnn.report._filters import describe_filter, mean_response, number_text
 
 FEW = 30  # test nodes; below it a count says more than a per cent
 DRAWN = 2  # filters that are drawn and described one by one; more are a stack
+COUNTING = 3  # columns that a sentence names
 NAMED = 10  # classes or eigenvalues listed in a sentence
 EXCHANGEABLE = (
     "The split was given, not drawn: intervals and sets hold what they state for nodes like the "
@@ -343,6 +351,46 @@ def gain_text(run: RunRecord) -> str:
         f"one by validation has a test {metric.name} of {alone} alone; together they "
         f"have {joined} ({gain:+z.{metric.digits}f}{metric.points}){over}."
     )
+
+
+def importance_text(columns: Sequence[ColumnImportance], metric: str) -> str:
+    """Which columns count most: those that did so in every draw.
+
+    >>> found = [ColumnImportance("age", 0.2, 0.1, 0.3, 3), ColumnImportance("team", 0, -0.1, 0, 3)]
+    >>> importance_text(found, "accuracy")
+    'The column that counts most: age. Shuffled over the nodes, it costs 20.0 points.'
+    """
+    if not columns:
+        return ""
+    most = [column for column in columns if column.low > 0][:COUNTING]
+    if not most:
+        return "No column counts alone: shuffled over the nodes, none costs more than chance."
+    *others, last = [column.column for column in most]
+    if not others:
+        start, it = f"The column that counts most: {last}", "it"
+    else:
+        start, it = f"The columns that count most: {', '.join(others)} and {last}", "the first"
+    cost = _worse_text(most[0], metric)
+    return f"{start}. Shuffled over the nodes, {it} costs {cost}."
+
+
+def importance_rows(
+    columns: Sequence[ColumnImportance], metric: str
+) -> tuple[list[str], list[list[str]]]:
+    """A table of what each column is worth: its head and its rows."""
+    scale, digits = metric_of(metric).scale, metric_of(metric).digits
+
+    def row(column: ColumnImportance) -> list[str]:
+        low, high = (f"{scale * value:z.{digits}f}" for value in (column.low, column.high))
+        return [column.column, _worse_text(column, metric), f"{low} to {high}"]
+
+    name = metric_of(metric).name
+    return ["column", f"test {name} lost", "least to most"], [row(column) for column in columns]
+
+
+def _worse_text(column: ColumnImportance, metric: str) -> str:
+    scale, digits = metric_of(metric).scale, metric_of(metric).digits
+    return f"{scale * column.worse:z.{digits}f}{metric_of(metric).points}"
 
 
 def class_names(run: RunRecord, count: int) -> list[str]:

@@ -16,8 +16,16 @@ from longnn import explain, report
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Source, Split, make_split
 from longnn.description import score_sets
+from longnn.explain._importance import column_importance
 from longnn.explain._subject import find_ids
-from longnn.records import RECORD, RunRecord, Scores, Summary, summarize_repeats
+from longnn.records import (
+    RECORD,
+    ColumnImportance,
+    RunRecord,
+    Scores,
+    Summary,
+    summarize_repeats,
+)
 from longnn.runs._dataset import load_graph, read_source
 from longnn.runs._export import export_trained
 from longnn.runs._folder import PROGRAM, WEIGHTS, read_record
@@ -281,9 +289,29 @@ class Run:
         """
         options = {"known": "run", **options}
         if nodes is None:
-            return explain.explain_model(self.trained, self.dataset, **options)
+            overview = explain.explain_model(self.trained, self.dataset, **options)
+            return overview.with_importance(self.column_importance())
         places = find_ids(self.dataset.ids, [str(node) for node in nodes])
         return explain.explain_nodes(self.trained, self.dataset, places, **options)
+
+    def column_importance(self, draws: int | None = None) -> tuple[ColumnImportance, ...]:
+        """How much worse test nodes are predicted where a column is shuffled over the nodes.
+
+        All features of a column are shuffled together, and all models predict the changed graph,
+        with the known answers of the run.
+
+        Args:
+            draws: how often each column is shuffled; by default as the report has it, or as often
+                as takes seconds, perhaps never.
+
+        Returns:
+            one per column, that which counts most first; nothing without test nodes.
+        """
+        if draws is None and self.record.importance:
+            return self.record.importance
+        return column_importance(
+            self.trained, self.dataset, self.splits, self.record.metric, draws=draws
+        )
 
     def evaluate(self) -> tuple[list[Scores], dict[str, dict[str, Summary]]]:
         """The scores of every repeat and their summary, computed again from weights and data."""

@@ -325,6 +325,10 @@ def _write(run: Run, folder: Path, clock: _Clock) -> None:
     run.trained.save(folder / WEIGHTS)
     write_predictions(run.tables(), folder / PREDICTIONS)
     clock.lap("writing")
-    run.record = dataclasses.replace(run.record, seconds=dict(clock.seconds)).write(folder)
+    # From disk it would read the neighbours of all test nodes into memory: that must be asked for.
+    columns = () if run.dataset.backing.by_rows else run.column_importance()
+    clock.lap("columns")
+    record = dataclasses.replace(run.record, importance=columns, seconds=dict(clock.seconds))
+    run.record = record.write(folder)
     with writing(folder / REPORT):
         report.write_report(run.record)
