@@ -28,7 +28,7 @@ from longnn.cli._base import (
     read_source,
     show_notes,
 )
-from longnn.metrics import metric_of
+from longnn.metrics import METRICS, metric_of
 
 if TYPE_CHECKING:
     from longnn.data import NodeDataset
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 #: Nodes that are printed one by one; the others are in the files.
 PRINTED = 10
+#: Scores of each category that are printed, the headline first.
+SHOWN = 3
 #: As in :mod:`longnn.explorer`, which is not loaded for a page of help.
 NODES = 5000
 
@@ -126,6 +128,12 @@ def evaluate(
         bool,
         typer.Option("--truncate", help="Show the scores with shorter filters against their cost."),
     ] = False,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Show the scores of test nodes by category, such as by state."
+        ),
+    ] = None,
 ) -> None:
     """Compute the scores of a finished run again, from its weights and data."""
     from longnn._base.schema import to_plain  # it loads NumPy
@@ -133,6 +141,9 @@ def evaluate(
     loaded = _load_run(run, data_dir, memory, cache)
     if truncate:
         _show_truncation(loaded, json_)
+        return
+    if by is not None:
+        _show_by(loaded, by, json_)
         return
     scores, summary = loaded.evaluate()
     if json_:
@@ -148,6 +159,23 @@ def evaluate(
         ]
         rows.append([metric_of(metric).name, *cells])
     out.print(_display.table(["", "training", "validation", "test"], rows, right={1, 2, 3}))
+
+
+def _show_by(run: "longnn.runs.Run", column: str, json_: bool) -> None:
+    """The scores of each category of a column."""
+    rows = run.scores_by(column).to_pylist()
+    if json_:
+        print_json({"by": column, "categories": rows})
+        return
+    scored = {key for row in rows for key in row if key in METRICS}
+    metrics = [key for key in dict.fromkeys([run.record.metric, *METRICS]) if key in scored][:SHOWN]
+    cells = [
+        [str(row[column]), f"{row['test nodes']:,}"]
+        + [longnn.report.score_text(row[m] if row[m] is not None else math.nan, m) for m in metrics]
+        for row in rows
+    ]
+    head = [column, "test nodes", *(metric_of(metric).name for metric in metrics)]
+    out.print(_display.table(head, cells, right=set(range(1, len(head)))))
 
 
 def _show_truncation(run: "longnn.runs.Run", json_: bool) -> None:

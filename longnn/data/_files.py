@@ -121,6 +121,23 @@ class GraphFiles:
         key = str(_node_columns(self.nodes, self.options).key)
         return self.options.meaning(table).ids(key).cast(pa.string())
 
+    def cells(self, column: str) -> tuple[Any, Any]:
+        """The id of each row of the node table, and what a column has there, as text.
+
+        Raises:
+            DataError: where there is no such column.
+        """
+        if self.nodes is None or not self.nodes.is_table:
+            raise DataError(
+                f"Expected a table of nodes with a column {column!r} (got none).",
+                path=self.main.path,
+            )
+        table = self.options.meaning(open_table(self.nodes))
+        table.find(column, (), "node")
+        key = _node_columns(self.nodes, self.options, ids_needed=self.edges.is_table).key
+        ids = pa.array(range(len(table))) if key is None else table.ids(key)
+        return ids.cast(pa.string()), table.cells(column)
+
     def open(self, room: Path | None = None) -> tuple[Any, Any, FileOptions]:
         """Edges, nodes (or None), and the options without optional columns that are absent.
 
@@ -162,12 +179,12 @@ def _with_rows(
     return edges.with_rows(more_edges), nodes.with_rows(more_nodes, optional)
 
 
-def _node_columns(nodes: Parts, options: FileOptions) -> NodeColumns:
+def _node_columns(nodes: Parts, options: FileOptions, *, ids_needed: bool = True) -> NodeColumns:
     """What the columns of a table are for, by its first file."""
     names = nodes.open()[0].names
     options = options.without_absent(options.optional_columns, names)
     table = Table({name: pa.array([], pa.string()) for name in names}, nodes.path)
-    return NodeColumns.find(table, options, ids_needed=True)
+    return NodeColumns.find(table, options, ids_needed=ids_needed)
 
 
 def _open(

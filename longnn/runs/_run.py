@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow
+import torch
 from torch import Tensor
 
 from longnn import explain, report
@@ -26,17 +28,21 @@ from longnn.records import (
     Summary,
     summarize_repeats,
 )
+from longnn.runs._by import categories_of
 from longnn.runs._dataset import load_graph, read_source
 from longnn.runs._export import export_trained
 from longnn.runs._folder import PROGRAM, WEIGHTS, read_record
 from longnn.runs._new import CHANGED, added, grown, has_changed, only_new
 from longnn.runs._predictions import ROWS, prediction_tables, sets_of
 from longnn.store._disk import load_source
-from longnn.training import Problem, Trained, TruncatedScore, truncation_curve
+from longnn.training import Problem, Trained, TruncatedScore, score, truncation_curve
 from longnn.training._intervals import Forecast, Opinion
 
 if TYPE_CHECKING:
     from longnn.estimator import LONGNNClassifier, LONGNNRegressor
+
+#: Test nodes of a category, over all repeats.
+NODES = "test nodes"
 
 
 class Run:
@@ -322,6 +328,32 @@ class Run:
             )
         ]
         return list(scores), summarize_repeats(scores)
+
+    def scores_by(self, column: str) -> pyarrow.Table:
+        """The scores of test nodes in each category of a column, the largest first.
+
+        Args:
+            column: of the node table, used in training or not. Numbers of many values are cut at
+                their quartiles.
+
+        Returns:
+            a table with a row per category: how many test nodes it has over all repeats, and the
+            mean of each score; empty where a score says nothing of so few.
+        """
+        names, codes = categories_of(self.asked, column)
+        splits, rows = self._asked_splits(), list[dict[str, Any]]()
+        for k, name in enumerate(names):
+            masks = [split.test & torch.from_numpy(codes == k) for split in splits]
+            repeats = zip(self.predicted, masks, self.trained.readouts, strict=True)
+            each = [score(p, self.asked, mask, readout) for p, mask, readout in repeats]
+            metrics = dict.fromkeys(metric for scores in each for metric in scores)
+            means = {m: float(np.mean([s[m] for s in each if m in s])) for m in metrics}
+            rows.append({column: name, NODES: sum(int(mask.sum()) for mask in masks), **means})
+        rows = sorted((row for row in rows if row[NODES]), key=lambda row: -row[NODES])
+        if not rows:
+            raise DataError("Expected a run with test nodes, to score them (it has none)")
+        keys = dict.fromkeys(key for row in rows for key in row)
+        return pyarrow.table({key: [row.get(key) for row in rows] for key in keys})
 
     def truncation(self) -> list[list[TruncatedScore]]:
         """The scores of each repeat with truncated filters, against the number of products.
