@@ -22,6 +22,7 @@ from longnn import data
 from longnn._base.provenance import environment
 from longnn.config import Config
 from longnn.data import NodeDataset, Split
+from longnn.data._coordinates import coordinates_of
 from longnn.graphs import extreme_eigenvalues, spectral_density
 from longnn.graphs._spectrum import outlying_eigenvalues
 from longnn.matrices import SparseMatrix
@@ -35,6 +36,7 @@ from longnn.records import (
     Calibration,
     Covered,
     Density,
+    ErrorMap,
     ErrorRecord,
     FilterPath,
     FilterRecord,
@@ -125,6 +127,7 @@ def describe_run(
         repeats[0],
         curve=curve_of(first.predicted, dataset, test, first.readout),
         residuals=residuals_of(first.predicted, dataset, test),
+        error_map=error_map_of(first.predicted, dataset, test, first.readout),
         worst=worst_errors(first.predicted, dataset, test, first.readout),
         known_rings=known_rings_of(first, dataset),
     )
@@ -472,12 +475,9 @@ def residuals_of(predicted: Tensor, dataset: NodeDataset, test: Tensor) -> Resid
     if dataset.task != "regression":
         return None
     y = dataset.data.y.reshape(dataset.num_nodes, -1)[:, 0]
-    rows = (test & ~torch.isnan(y)).nonzero()[:, 0]
+    rows = _some(test & ~torch.isnan(y))
     if len(rows) == 0:
         return None
-    if len(rows) > SCATTER_NODES:
-        order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
-        rows = rows[order[:SCATTER_NODES].sort().values]
     values = predicted.reshape(dataset.num_nodes, -1)[:, 0]
     return Residuals(
         name=dataset.targets[0] if dataset.targets else "label",
@@ -485,6 +485,36 @@ def residuals_of(predicted: Tensor, dataset: NodeDataset, test: Tensor) -> Resid
         true=y[rows].double().numpy(),
         degree=dataset.degrees[rows].double().numpy(),
     )
+
+
+def _some(mask: Tensor) -> Tensor:  # bool (nodes,) -> int64 (some,)
+    """As many of the nodes as a figure shows one by one."""
+    rows = mask.nonzero()[:, 0]
+    if len(rows) > SCATTER_NODES:
+        order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
+        rows = rows[order[:SCATTER_NODES].sort().values]
+    return rows
+
+
+def error_map_of(
+    predicted: Tensor, dataset: NodeDataset, test: Tensor, readout: Readout
+) -> ErrorMap | None:
+    """How wrong test nodes are (of the first target), and where they lie; None without places."""
+    found = None if dataset.task == "multilabel" else coordinates_of(dataset)
+    if found is None:
+        return None
+    y = dataset.data.y.reshape(dataset.num_nodes, -1)[:, 0]
+    if dataset.task == "classification":
+        p_true = predicted.gather(1, y.clamp_min(0)[:, None])[:, 0]
+        error, there = (1 - p_true) * (readout.choose(predicted) != y), y >= 0
+    else:
+        error, there = predicted.reshape(len(y), -1)[:, 0] - y, ~torch.isnan(y)
+    rows = _some(test & there)
+    if len(rows) == 0:
+        return None
+    x_name, y_name, xy, aspect = found
+    right, up = xy[rows.numpy()].T
+    return ErrorMap(x_name, y_name, aspect, right, up, error[rows].double().numpy())
 
 
 def worst_errors(

@@ -306,6 +306,22 @@ class Residuals(Schema):
     degree: Points
 
 
+@dataclass(frozen=True, eq=False)
+class ErrorMap(Schema):
+    """Where test nodes lie, and how wrong each is; a sample of many.
+
+    The error is predicted minus true; of classes how improbable the truth was said to be, and 0
+    where the right one is predicted.
+    """
+
+    x_name: str
+    y_name: str
+    aspect: float  # how long a unit upwards is, compared with one to the right
+    x: Points
+    y: Points
+    error: Points
+
+
 @dataclass(frozen=True)
 class Covered(Schema):
     """Intervals, or sets of plausible classes, of test nodes."""
@@ -378,6 +394,7 @@ class RepeatRecord(Schema):
     calibration: Calibration | None = None
     curve: PrecisionRecall | None = None
     residuals: Residuals | None = None
+    error_map: ErrorMap | None = None  # where nodes have coordinates
     covered: Covered | None = None
     known_rings: KnownRings | None = None  # where known answers are used
     worst: tuple[ErrorRecord, ...] = stored(empty=False, default=())  # the largest first

@@ -16,6 +16,7 @@ from torch import Tensor
 from longnn import report
 from longnn._base.version import __version__
 from longnn.data import NodeDataset
+from longnn.data._coordinates import coordinates_of
 from longnn.explain._subject import Subject, find_ids, neighbours
 from longnn.explorer._layout import place_nodes
 from longnn.explorer._page import pack
@@ -338,13 +339,23 @@ def describe_graph(
         "edges": dataset.num_edges,
         "directed": dataset.directed,
         "ids": [str(dataset.ids[i]) for i in shown],
-        "position": pack(place_nodes(kept)),
+        "position": pack(_positions(dataset, kept, shown)),
         "missing": pack(missing, "i4"),  # neighbours that are not on the page
         # Class numbers with -1 for unknown, or numbers (nodes, outputs) with NaN.
         "label": pack(y, "i4") if classes else pack(y.reshape(len(shown), -1)),
         "operators": describe_operators(operators, shown),
         "features": _features(dataset, shown),
     }
+
+
+def _positions(dataset: NodeDataset, kept: Any, shown: np.ndarray) -> np.ndarray:
+    """Where the shown nodes are drawn: as on a map, where they have coordinates."""
+    found = coordinates_of(dataset)
+    if found is None:
+        return place_nodes(kept)
+    xy = found.xy[shown] * [1, -found.aspect]  # the page counts downwards
+    low, high = xy.min(0), xy.max(0)
+    return np.asarray((2 * xy - low - high) / max(float((high - low).max()), 1e-9))
 
 
 def describe_operators(operators: Mapping[str, GraphOperator], shown: np.ndarray) -> dict[str, Any]:

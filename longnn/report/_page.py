@@ -42,6 +42,7 @@ from longnn.report._score_figures import (
     confusion_plate,
     curve_plate,
     degree_plate,
+    map_plate,
     predicted_plate,
     reliability_plate,
     scores_plate,
@@ -78,7 +79,7 @@ if TYPE_CHECKING:
 
 #: Figures that everybody should see: the filters, what the graph adds, where it errs.
 FILTER, ADDED = ("filter_response", "known_rings"), ("baselines",)
-ERRORS = ("confusion", "precision_recall", "predicted_true")
+ERRORS = ("error_map", "confusion", "precision_recall", "predicted_true")
 #: Folded: how the filter was learned, and what joining members gained.
 LEARNED = ("members", "basis_path", "amplitude_waveform")
 COLUMNS = 60  # rows of the table of columns
@@ -153,8 +154,8 @@ class Figures:
 #: In reading order.
 _PLATES = (
     *(filter_plate, known_plate, members_plate, basis_plate, amplitude_plate, scores_plate),
-    *(training_plate, confusion_plate, baselines_plate, curve_plate, predicted_plate, degree_plate),
-    reliability_plate,
+    *(training_plate, map_plate, confusion_plate, baselines_plate, curve_plate, predicted_plate),
+    *(degree_plate, reliability_plate),
 )
 
 

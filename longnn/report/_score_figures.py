@@ -15,7 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from longnn.metrics import metric_of
-from longnn.records import Bins, FrequencyShift, PrecisionRecall, Residuals, RunRecord, Summary
+from longnn.records import (
+    Bins,
+    ErrorMap,
+    FrequencyShift,
+    PrecisionRecall,
+    Residuals,
+    RunRecord,
+    Summary,
+)
 from longnn.report._answer import graph_text
 from longnn.report._html import FigureError, Plate
 from longnn.report._style import (
@@ -48,6 +56,8 @@ NUMBERED = 12  # most classes for which the cells of a confusion matrix show the
 DOTS = 2000  # nodes; more are drawn as hexagons, the darker the more nodes
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 BINS = 8  # of degrees: 0, 1, 2, 3-4, 5-8, 9-16, 17-32, and all above
+#: Areas of marks on a map, in square points: of an error that one in twenty exceeds, and of none.
+LARGE, SMALL = 70.0, 5.0
 #: Classes whose shift a sentence names.
 SHIFTED = 3
 
@@ -396,6 +406,48 @@ def precision_recall(curve: PrecisionRecall, average: float | None = None) -> Fi
     axes.set_xlim(0, 102)
     axes.set_ylim(0, 104)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=1)
+    return figure
+
+
+def map_plate(run: RunRecord) -> Plate:
+    """Test nodes on a map, the larger the more wrong they are."""
+    errors = run.repeats[0].error_map
+    if errors is None:
+        raise FigureError("Expected test nodes with coordinates (got none).")
+    classes = run.data.task == "classification"
+    signs = "A filled mark is predicted too high, a hollow one too low."
+    if classes:
+        signs = "A large mark is predicted wrongly, a small grey one rightly."
+    size = "the surer it was" if classes else "the farther off"
+    return Plate(
+        "error_map",
+        lambda: draw_map(errors, classes=classes),
+        "Where errors are",
+        f"Test nodes at their {errors.x_name} and {errors.y_name}. {signs} The larger a mark, "
+        f"{size}. Where like marks lie together, something about the place is not in the columns.",
+        f"A map of {len(errors.x)} test nodes with the sizes of their errors.",
+    )
+
+
+@in_style
+def draw_map(errors: ErrorMap, *, classes: bool) -> Figure:
+    """Test nodes at their places: filled and hollow marks, the area is the error."""
+    figure, grid = new_figure("Where errors are", height=5.6, width=NARROW)
+    axes, error = grid[0, 0], errors.error
+    far = float(np.quantile(np.abs(error), 0.95)) or float(np.abs(error).max()) or 1.0
+    above = "wrong" if classes else f"too high by {far:.3g}"
+    kinds = [(error > 0, NAVY, NAVY, above), (error < 0, "none", ORANGE, f"too low by {far:.3g}")]
+    if classes:
+        kinds[1] = (error == 0, PALE, GREY, "right")
+    for who, face, edge, name in kinds:
+        area = np.minimum(np.abs(error[who]) / far, 2) * LARGE + SMALL
+        look: dict[str, Any] = {"facecolor": face, "edgecolor": edge, "linewidth": 0.9}
+        axes.scatter(errors.x[who], errors.y[who], s=area, alpha=0.75, **look)
+        axes.scatter([], [], s=SMALL if name == "right" else LARGE + SMALL, label=name, **look)
+    axes.set_aspect(errors.aspect, adjustable="datalim")
+    axes.set_xlabel(plain(errors.x_name, 40))
+    axes.set_ylabel(plain(errors.y_name, 40))
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
     return figure
 
 
