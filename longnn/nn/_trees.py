@@ -170,11 +170,10 @@ class BoostedTrees(Model):
             own = x.features if isinstance(x, Terms) else x
             shape = own.shape[0], self.out_channels
             return torch.zeros(shape, dtype=own.dtype, device=own.device)
-        if isinstance(operator, EdgeOperator):
-            assert self.forest is not None
-            table = self.table(x, operator)
+        table = self.table(x, operator)
+        if self.forest is not None:  # in a program
             return self._outputs(self.forest(table)).to(table)
-        return self.read(self.table(x, operator))
+        return self.read(table)
 
     def read(self, table: Tensor) -> Tensor:
         """The scores of a table, (nodes, outputs)."""

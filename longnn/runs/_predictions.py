@@ -51,7 +51,7 @@ def prediction_tables(
     for forecast in batches:
         for some in forecast.split(ROWS):
             part = slice(start, start + len(some.predicted))
-            yield _table(
+            yield forecast_table(
                 pyarrow.array(dataset.ids[part]),
                 some,
                 trained.readout(repeat),
@@ -63,15 +63,15 @@ def prediction_tables(
             start = part.stop
 
 
-def _table(
+def forecast_table(
     ids: pyarrow.Array,
     forecast: Forecast,
     readout: Readout,
     trained: Trained,
     *,
-    y: Tensor | None,
-    where: np.ndarray | None,
-    classes: Sequence[str],
+    y: Tensor | None = None,
+    where: np.ndarray | None = None,
+    classes: Sequence[str] = (),
 ) -> pyarrow.Table:
     """The rows of some nodes; ``classes`` are the names of the labels."""
     columns: dict[str, object] = {"id": ids}

@@ -40,6 +40,7 @@ from longnn.training._intervals import Forecast, Opinion
 
 if TYPE_CHECKING:
     from longnn.estimator import LONGNNClassifier, LONGNNRegressor
+    from longnn.runs._serve import Neighbours, Row, Served
 
 #: Test nodes of a category, over all repeats.
 NODES = "test nodes"
@@ -229,6 +230,38 @@ class Run:
         tables = self.tables(repeat, dataset, coverage=coverage, known_answers=known_answers)
         return pyarrow.concat_tables(only_new(tables, added(dataset), old=old))
 
+    def predict_one(
+        self, row: "Row", neighbours: "Neighbours" = (), *, coverage: float | None = None
+    ) -> dict[str, Any]:
+        """The same for one new node, in milliseconds; the first call takes seconds, and memory.
+
+        Args:
+            row: its columns by name, as they would stand in a file; for a graph that does not come
+                from a table its features in order.
+            neighbours: ids of nodes of the run's graph; where edges have weights a mapping from
+                ids to these.
+            coverage: see :meth:`predictions`.
+
+        Returns:
+            its prediction by column, and whether it is ``exact``: as :meth:`predict_new` has it, to
+            rounding. Else reactions of far nodes to the new one are left out.
+        """
+        return self._served.predict(row, neighbours, self._coverage(coverage))
+
+    @functools.cached_property
+    def _served(self) -> "Served":
+        from longnn.runs._serve import Served
+
+        return Served(self.trained, self.dataset, self._reading["memory"])
+
+    def _coverage(self, coverage: float | None) -> float | None:
+        """Of the intervals that are shown, if any are."""
+        if coverage is None and self.trained.intervals:
+            coverage = self.config.coverage
+        if coverage is not None:
+            self.trained.check_coverage(coverage)
+        return coverage
+
     def tables(
         self,
         repeat: int | None = None,
@@ -257,10 +290,7 @@ class Run:
             known_answers = "run" if known_answers == "auto" else known_answers
             splits = self.splits if repeat is None else [self.splits[repeat]]
             sets = sets_of(splits)
-        if coverage is None and trained.intervals:
-            coverage = self.config.coverage
-        if coverage is not None:
-            trained.check_coverage(coverage)
+        coverage = self._coverage(coverage)
         every: Iterable[Sequence[Opinion]]
         if dataset is None and self.asked is own and known_answers == "run":  # done already
             every = [self.opinions if repeat is None else [self.opinions[repeat]]]

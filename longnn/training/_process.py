@@ -87,14 +87,51 @@ def carry(product: Product, covariance: Covariance, r: Tensor, known: Tensor) ->
     tensor([[1.],
             [1.]])
     """
+    return spread(product, covariance, solved(product, covariance, r, known))
+
+
+def solved(product: Product, covariance: Covariance, r: Tensor, known: Tensor) -> Tensor:
+    r"""The solution of the system that :math:`\hat u` is made of, see :func:`spread`."""
+    apply, right = _system(product, covariance, r, known)
+    return conjugate_gradients(apply, right)
+
+
+def solved_nearby(
+    product: Product,
+    covariance: Covariance,
+    r: Tensor,
+    known: Tensor,
+    before: Tensor,
+    free: Tensor,
+) -> Tensor:
+    """The same where a part of a graph has changed, and nothing else.
+
+    Args:
+        product, covariance, r, known: of the part.
+        before: the solution before, at its nodes.
+        free: where it may change, (nodes, 1), 0 or 1.
+    """
+    apply, right = _system(product, covariance, r, known)
+    rest = free * (right - apply(before))
+    return before + conjugate_gradients(lambda x: free * apply(x), rest)
+
+
+def spread(product: Product, covariance: Covariance, solution: Tensor) -> Tensor:
+    """The expected rest of every node, from the solution of its system."""
     if covariance.kind == "near":
-        h = _near(product, covariance.a)
-        return h(conjugate_gradients(_seen(h, covariance.w, known), known * r))
+        return _near(product, covariance.a)(solution)
+    return solution
+
+
+def _system(
+    product: Product, covariance: Covariance, r: Tensor, known: Tensor
+) -> tuple[Product, Tensor]:
+    """What multiplies the solution, and the right hand side."""
+    if covariance.kind == "near":
+        return _seen(_near(product, covariance.a), covariance.w, known), known * r
     # (I - a P) u + w M (u - r) = 0, the same in terms of the inverse of h.
-    return conjugate_gradients(
-        lambda x: x - covariance.a * product(x) + covariance.w * known * x,
-        covariance.w * known * r,
-    )
+    a, w = covariance.a, covariance.w
+    return lambda x: x - a * product(x) + w * known * x, w * known * r
 
 
 def weights_of(product: Product, covariance: Covariance, at: Tensor, known: Tensor) -> Tensor:
