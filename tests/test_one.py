@@ -177,7 +177,7 @@ def test_weights_are_given_where_edges_have_them(portfolio):
 
 
 def test_what_one_node_cannot_be_added_to(tmp_path):
-    """Features of degrees, which the node would change; arcs; and too little memory."""
+    """Features of degrees, which the node would change; and arcs."""
     folder = street(tmp_path / "street", answers())
     for options, wanted in (
         ({"features": "degree"}, "features that are columns of a table"),
@@ -186,3 +186,9 @@ def test_what_one_node_cannot_be_added_to(tmp_path):
         run = longnn.train(load(folder, **options), {**QUICK, "model": "lon"})
         with pytest.raises(DataError, match=rf"{wanted}.*run\.predict_new"):
             run.predict_one(NEW, ["house 3"])
+
+
+def test_more_than_memory_holds_is_refused(portfolio, monkeypatch):
+    monkeypatch.setattr("longnn.data._errors.memory.available_memory", lambda: 1)
+    with pytest.raises(DataError, match="Expected what models hear at every node to fit"):
+        _serve.Served(portfolio.trained, portfolio.dataset)

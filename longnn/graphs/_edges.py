@@ -8,7 +8,7 @@ for edges x channels: for all else use :class:`~longnn.graphs.GraphOperator`.
 """
 
 import dataclasses
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -28,6 +28,18 @@ class EdgeOperator:
     row: Tensor  # (entries,) int64
     col: Tensor  # (entries,) int64
     values: Tensor  # (entries,)
+
+    by_rows: ClassVar[bool] = False  # as GraphOperator has it
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of the values."""
+        return self.values.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the values are."""
+        return self.values.device
 
     @classmethod
     def from_edge_index(

@@ -252,7 +252,7 @@ class Run:
     def _served(self) -> "Served":
         from longnn.runs._serve import Served
 
-        return Served(self.trained, self.dataset, self._reading["memory"])
+        return Served(self.trained, self.dataset)
 
     def _coverage(self, coverage: float | None) -> float | None:
         """Of the intervals that are shown, if any are."""

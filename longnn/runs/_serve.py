@@ -12,9 +12,8 @@ leaves out what goes farther; it is exact where the ball is all that the node is
 """
 
 import dataclasses
-import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -22,12 +21,11 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from longnn._base.memory import usable_memory
 from longnn.data import DataError, NodeDataset
+from longnn.data._errors import require_memory
 from longnn.data._options import FileOptions
 from longnn.data._tables import Table
 from longnn.explain._subject import find_ids
-from longnn.graphs import GraphOperator
 from longnn.graphs._adjacency import SelfLoops, read_adjacency, with_self_loops
 from longnn.graphs._edges import EdgeOperator
 from longnn.matrices import SparseMatrix
@@ -37,7 +35,7 @@ from longnn.runs._predictions import forecast_table
 from longnn.training import Trained
 from longnn.training._intervals import Opinion
 from longnn.training._problem import self_loops_of
-from longnn.training._process import COVARIANCES, solved, solved_nearby, spread
+from longnn.training._process import COVARIANCES, solved, spread
 
 #: A node's columns, or its features; ids of its neighbours, perhaps with weights of the edges.
 Row = Mapping[str, Any] | Sequence[float]
@@ -49,56 +47,42 @@ STEPS = 12
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Whole(EdgeOperator):
-    """The run's graph, which keeps what each product gives."""
-
-    operator: GraphOperator
-    kept: list[Tensor]
-    room: list[int]  # bytes that are left
-
-    by_rows: ClassVar[bool] = False
-    device: ClassVar[torch.device] = torch.device("cpu")
-    dtype = property(lambda self: self.values.dtype)
-
-    def __matmul__(self, signal: Tensor) -> Tensor:
-        self.room[0] -= signal.numel() * signal.element_size()
-        if self.room[0] < 0:
-            raise DataError(
-                "Expected memory for what models hear at every node of the graph (it is not "
-                "enough); give more, or use run.predict_new, or longnn predict RUN --add NEW"
-            )
-        self.kept.append(self.operator @ signal)
-        return self.kept[-1]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Ball(EdgeOperator):
-    """The grown graph around a new node: its row is the first, then those inside, then the rim,
-    where products give what they gave in the run's graph."""
+class Part(EdgeOperator):
+    """A new node, the first row, and nodes of the run's graph: those inside, then the rim, where
+    products give what they gave before."""
 
     inside: sp.csr_array  # (inside, inside + rim)
-    rim: Tensor  # int64, nodes of the run's graph
-    kept: Iterator[Tensor] | None = None
-
-    by_rows, device, dtype = Whole.by_rows, Whole.device, Whole.dtype
+    rim: np.ndarray  # int64
+    before: Iterator[Tensor] = dataclasses.field(default_factory=lambda: iter(()))
+    heard: list[Tensor] = dataclasses.field(default_factory=list)
 
     def __matmul__(self, signal: Tensor) -> Tensor:
-        assert self.kept is not None
-        return torch.cat([self.product(signal), next(self.kept)[self.rim]])
-
-    def product(self, signal: Tensor) -> Tensor:
-        """Of those inside."""
-        return torch.from_numpy(self.inside @ signal.numpy())
+        self.heard.append(torch.from_numpy(self.inside @ signal.numpy()))
+        if not len(self.rim):
+            return self.heard[-1]
+        return torch.cat([self.heard[-1], next(self.before)[1 + self.rim]])
 
 
-class Variants(dict[SelfLoops, Any]):
-    """An operator for each treatment of self loops, made anew for every model that asks."""
+class Parts(dict[SelfLoops, Part]):
+    """A part of the graph by its treatment of self loops, for one model after the other.
 
-    def __init__(self, make: Callable[[SelfLoops], EdgeOperator]) -> None:
-        self.make = make
+    Args:
+        parts: the same for all.
+        before: what products gave, by model, in turn.
+    """
 
-    def __missing__(self, loops: SelfLoops) -> EdgeOperator:
-        return self.make(loops)
+    def __init__(self, parts: Mapping[SelfLoops, Part], before: Iterable[list[Tensor]] = ()):
+        super().__init__(parts)
+        self.before, self.heard = iter(before), list[list[Tensor]]()
+
+    def __getitem__(self, loops: SelfLoops) -> Part:
+        part, last = super().__getitem__(loops), self.heard[-1:]
+        if not len(part.rim):  # the whole graph: the next model will take about as much
+            needed = sum(heard.nbytes for model in last for heard in model)
+            require_memory(needed, "what models hear at every node")
+        self.heard.append([])
+        before = iter(next(self.before, ()))
+        return dataclasses.replace(part, before=before, heard=self.heard[-1])
 
 
 class Served:
@@ -107,81 +91,69 @@ class Served:
     Args:
         trained: its models.
         dataset: its graph, which has to fit into memory.
-        memory: bytes that what products gave may take.
 
     Raises:
         DataError: for a graph or a model of which one node cannot be predicted so.
     """
 
-    def __init__(self, trained: Trained, dataset: NodeDataset, memory: int | None = None) -> None:
-        config, source = trained.config.replace(device="cpu"), dataset.source
-        self.trained = trained = dataclasses.replace(trained, config=config)
-        encoding, alone = trained.encoding, (Attention, Mean, OptBasisFilter)
-        parts = [part for model in trained.models for part in model.modules()]
+    def __init__(self, trained: Trained, dataset: NodeDataset) -> None:
+        source, encoding = dataset.source, trained.encoding
+        self.options = {} if source is None or source.is_named else source.options
         table = source is None or source.is_named
         if encoding is not None:
             table = len(encoding.feature_names) == trained.features
-        for right, wanted in (
-            (not (trained.edge_types or dataset.directed), "edges of one kind that go both ways"),
-            (not any(isinstance(p, alone) for p in parts), "models that hear by products alone"),
-            (table, "features that are columns of a table"),
+        inner = [part for model in trained.models for part in model.modules()]
+        others = any(isinstance(part, Attention | Mean | OptBasisFilter) for part in inner)
+        for wrong, wanted in (
+            (trained.edge_types or dataset.directed, "edges of one kind that go both ways"),
+            (others, "models that hear by products alone"),
+            (not table, "features that are columns of a table"),
         ):
-            if not right:
+            if wrong:
                 raise DataError(
                     f"Expected {wanted}, to predict one node (got others); use run.predict_new, or "
                     "longnn predict RUN --add NEW"
                 )
-        self.options = {} if source is None or source.is_named else source.options
+        config = trained.config.replace(device="cpu")
+        self.trained = trained = dataclasses.replace(trained, config=config)
         self.dataset, _ = dataset.backing.neighbourhood(dataset, np.arange(0), None)
         self.places = {str(node): place for place, node in enumerate(self.dataset.ids)}
         problem = trained.problem(self.dataset, known="run")
-        self.problem, self.known = dataclasses.replace(problem, known=None), problem.known
-        x, room = problem.features, [usable_memory(memory)]
+        self.problem, self.known, x = problem, problem.known, problem.features
         self.x = x.to_scipy() if isinstance(x, SparseMatrix) else x.values.numpy()
-        # What each product gave, by repeat, by model, in turn.
-        self.kept: list[list[list[Tensor]]] = [[] for _ in range(trained.repeats)]
-        for repeat, models in enumerate(self.kept):
-            self._ask(repeat, functools.partial(self._whole, models, room), x)
-        self.products = max(len(one) for models in self.kept for one in models)
         index, weight = self.dataset.data.edge_index, self.dataset.data.get("edge_weight")
         edges = read_adjacency(index, weight, len(self.places), "sum", problem.dtype)
         every: set[SelfLoops] = {"keep", *problem.variants}
         self.edges = {loops: with_self_loops(edges, loops) for loops in every}
         self.degrees = {loops: np.asarray(e.sum(axis=1)).ravel() for loops, e in self.edges.items()}
+        # What each product gave, by repeat and model, beside a node without edges.
+        nodes, nothing = np.arange(len(self.places)), torch.zeros(1, trained.features)
+        self.heard = []
+        for repeat in range(trained.repeats):
+            whole = Parts(self._parts(nodes, nodes[:0], np.zeros(0)))
+            self._ask(repeat, whole, nothing, nodes)
+            self.heard.append(whole.heard)
+        self.products = max(len(model) for models in self.heard for model in models)
         self.solved = [self._solved(repeat) for repeat in range(trained.repeats)]
 
-    def _ask(self, repeat: int, make: Callable[[SelfLoops], EdgeOperator], x: Any) -> Opinion:
-        """What a repeat says of some rows."""
-        own = {"features": x, "operator": make(self_loops_of(self.trained.config))}
-        problem = dataclasses.replace(self.problem, **own, variants=Variants(make))
-        ((said,),) = self.trained.opinion_batches(problem, repeat=repeat)
-        return said
-
-    def _whole(self, models: list[list[Tensor]], room: list[int], loops: SelfLoops) -> Whole:
-        """The run's graph as one more model hears of it."""
-        models.append([])
-        operator = self.problem.variants[loops]
-        crow, col, values = operator.matrix.crow, operator.matrix.col, operator.matrix.values
-        row = torch.arange(len(crow) - 1).repeat_interleave(crow.diff().long())
-        return Whole(row, col, values, operator, models[-1], room)
-
-    def _solved(self, repeat: int) -> tuple[Tensor, Tensor, list[Tensor]] | None:
-        """The rests of known nodes, where these are, and the solutions of their systems."""
-        around = self.known and self.known.around
-        rests = self.known.rests[repeat] if self.known and around else None
-        if not around or rests is None:
-            return None
-        r, there = rests.r.nan_to_num(0.0), (~rests.r.isnan()).to(rests.r)
-        return r, there, [solved(around.product, c, r, there) for c in COVARIANCES]
-
     def predict(self, row: Row, neighbours: Neighbours, coverage: float | None) -> dict[str, Any]:
-        """See :meth:`longnn.runs.Run.predict_one`; None for no intervals."""
+        """See :meth:`longnn.runs.Run.predict_one`; no coverage is no interval."""
         x, (near, weight) = self._features(row), self._edges(neighbours)
-        opinions, exact = self._hear(self.trained.scaling.apply(x), near, weight)
-        degree = torch.tensor([len(near)])
-        forecast = self.trained.forecast(opinions, coverage, degree)
+        layers, rim = self._ball(near)
+        nodes, outer = np.concatenate([*layers, rim]), len(layers[-1]) if len(rim) else 0
+        parts, opinions = self._parts(nodes, rim, weight), []
+        for repeat, heard in enumerate(self.heard):
+            every = self._ask(repeat, Parts(parts, heard), self.trained.scaling.apply(x), nodes)
+            apart = None if every.disagreement is None else every.disagreement[:1]
+            said = Opinion(every.predicted[:1], apart)
+            if self.solved[repeat]:
+                change = self._change(repeat, parts["keep"], nodes, outer)
+                said = said.corrected(change, self.trained.task)
+            opinions.append(said)
+        far = any(self.solved) or 2 * len(layers) < self.products
+        forecast = self.trained.forecast(opinions, coverage, torch.tensor([len(near)]))
         table = forecast_table(pyarrow.nulls(1), forecast, self.trained.readout(), self.trained)
-        return {**table.drop(["id"]).to_pylist()[0], "exact": exact}
+        return {**table.drop(["id"]).to_pylist()[0], "exact": not (far and len(rim))}
 
     def _features(self, row: Row) -> Tensor:  # (1, features)
         """The features of a node, from columns as they would stand in a file, or as they are."""
@@ -201,45 +173,19 @@ class Served:
         if len(neighbours) and isinstance(neighbours, Mapping) != weighted:
             what = "a mapping from ids to weights" if weighted else "a list of ids"
             raise DataError(f"Expected neighbours as {what} (got {neighbours!r:.80})")
-        ids = list(dict.fromkeys(map(str, neighbours)))
-        if not ids and self.options.get("isolated") == "drop":
-            raise DataError("Expected a neighbour (got none, and the run has isolated=drop)")
-        if unknown := [node for node in ids if node not in self.places]:
-            find_ids(self.dataset.ids, unknown)  # the error names the nearest
-        weight = np.ones(len(ids))
-        if isinstance(neighbours, Mapping):
-            weight = np.array([float(value) for value in neighbours.values()])
+        weights = neighbours if isinstance(neighbours, Mapping) else dict.fromkeys(neighbours, 1.0)
+        weight = np.array([*weights.values()], dtype=np.float64)
         if not (np.isfinite(weight) & (weight > 0)).all():
             raise DataError(f"Expected finite weights above 0 (got {neighbours!r:.80})")
-        return np.array([self.places[node] for node in ids], dtype=np.int64), weight
+        if not len(weight) and self.options.get("isolated") == "drop":
+            raise DataError("Expected a neighbour (got none, and the run has isolated=drop)")
+        if any(str(node) not in self.places for node in weights):
+            find_ids(self.dataset.ids, [*weights])  # the error names the nearest
+        return np.array([self.places[str(node)] for node in weights], dtype=np.int64), weight
 
-    def _hear(self, x: Tensor, near: np.ndarray, weight: np.ndarray) -> tuple[list[Opinion], bool]:
-        """What each repeat says of a node with such features, and whether that is exact."""
-        layers, rim = self._layers(near)
-        nodes = np.concatenate([*layers, rim])
-        balls = {loops: self._ball(loops, nodes, rim, weight) for loops in self.edges}
-        others = self.x[nodes]
-        others = others.toarray() if sp.issparse(others) else others
-        rows, opinions = torch.cat([x.to(self.problem.dtype), torch.from_numpy(others)]), []
-        outer = len(layers[-1]) if len(rim) else 0
-        for repeat, models in enumerate(map(iter, self.kept)):
-
-            def ball(loops: SelfLoops, models: Iterator[list[Tensor]] = models) -> Ball:
-                return dataclasses.replace(balls[loops], kept=iter(next(models)))
-
-            predicted, apart = self._ask(repeat, ball, rows)
-            said = Opinion(predicted[:1], None if apart is None else apart[:1])
-            if self.solved[repeat] is not None:
-                change = self._change(repeat, balls["keep"], nodes, outer)
-                said = said.corrected(change, self.trained.task)
-            opinions.append(said)
-        far = any(self.solved) or 2 * len(layers) < self.products
-        return opinions, not (far and len(rim))
-
-    def _layers(self, near: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-        """The nodes inside the ball by their distance, and those of the rim."""
-        edges = self.edges["keep"]
-        seen, layers = np.zeros(edges.shape[0], dtype=bool), [near]
+    def _ball(self, near: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """The nodes inside by their distance, and those of the rim."""
+        edges, seen, layers = self.edges["keep"], np.zeros(len(self.places), dtype=bool), [near]
         seen[near] = True
         steps = max(self.products, STEPS) if any(self.solved) else self.products
         while True:
@@ -251,42 +197,61 @@ class Served:
             seen[ahead] = True
             layers.append(ahead)
 
-    def _ball(
-        self, loops: SelfLoops, nodes: np.ndarray, rim: np.ndarray, weight: np.ndarray
-    ) -> Ball:
-        """The grown graph there; the first nodes are the neighbours, by edges of such weights."""
-        rows, own, count = self.edges[loops][nodes], int(loops == "add"), 1 + len(nodes)
-        edge = np.zeros(len(nodes))
+    def _parts(
+        self, nodes: np.ndarray, rim: np.ndarray, weight: np.ndarray
+    ) -> dict[SelfLoops, Part]:
+        """The grown graph of some nodes; the first have edges of such weights to the new one."""
+        parts: dict[SelfLoops, Part] = {}
+        edge, count = np.zeros(len(nodes)), 1 + len(nodes)
         edge[: len(weight)] = weight
-        blocks = [[np.full((1, 1), own), edge[None]], [edge[:, None], rows[:, nodes]]]
-        degree = np.concatenate([[weight.sum() + own], self.degrees[loops][nodes] + edge])
-        scale = sp.diags_array(1 / np.sqrt(np.where(degree > 0, degree, 1.0)))
-        matrix = sp.csr_array(scale @ sp.block_array(blocks, format="csr") @ scale)
-        # Neighbours are counted in the whole of each row, of the rim, too.
-        counts = np.concatenate([[len(weight) + own], np.diff(rows.indptr) + (edge > 0)])
-        row = torch.arange(count).repeat_interleave(torch.from_numpy(counts))
-        ones = torch.ones(len(row), dtype=self.problem.dtype)
-        inside = matrix[: count - len(rim)].astype(ones.numpy().dtype)
-        return Ball(row, row, ones, inside, torch.from_numpy(rim))
+        for loops, edges in self.edges.items():
+            rows, own = edges[nodes], int(loops == "add")
+            blocks = [[np.full((1, 1), own), edge[None]], [edge[:, None], rows[:, nodes]]]
+            degree = np.concatenate([[weight.sum() + own], self.degrees[loops][nodes] + edge])
+            scale = sp.diags_array(1 / np.sqrt(np.where(degree > 0, degree, 1.0)))
+            matrix = sp.csr_array(scale @ sp.block_array(blocks, format="csr") @ scale)
+            inside = matrix[: count - len(rim)].astype(str(self.problem.dtype).rpartition(".")[2])
+            # Neighbours are counted in whole rows, of the rim, too.
+            counts = np.concatenate([[len(weight) + own], np.diff(rows.indptr) + (edge > 0)])
+            row = torch.arange(count).repeat_interleave(torch.from_numpy(counts))
+            ones = torch.ones(len(row), dtype=self.problem.dtype)
+            parts[loops] = Part(row, row, ones, inside, rim)
+        return parts
 
-    def _change(self, repeat: int, ball: Ball, nodes: np.ndarray, outer: int) -> Tensor:
+    def _ask(self, repeat: int, parts: Parts, x: Tensor, nodes: np.ndarray) -> Opinion:
+        """What a repeat says of a node with such features, and of nodes around."""
+        others = self.x[nodes]
+        others = torch.from_numpy(others.toarray() if sp.issparse(others) else others)
+        how: Any = {"operator": parts[self_loops_of(self.trained.config)], "variants": parts}
+        rows = torch.cat([x.to(self.problem.dtype), others])
+        problem = dataclasses.replace(self.problem, features=rows, known=None, **how)
+        ((said,),) = self.trained.opinion_batches(problem, repeat=repeat)
+        return said
+
+    def _solved(self, repeat: int) -> list[tuple[Tensor, Tensor, Tensor]]:
+        """Of each covariance the rests of known nodes, where these are, and the solution."""
+        around = None if self.known is None else self.known.around
+        rests = None if self.known is None or around is None else self.known.rests[repeat]
+        if around is None or rests is None:
+            return []
+        r, there = rests.r.nan_to_num(0.0), (~rests.r.isnan()).to(rests.r)
+        return [(r, there, solved(around.product, c, r, there)) for c in COVARIANCES]
+
+    def _change(self, repeat: int, part: Part, nodes: np.ndarray, outer: int) -> Tensor:
         """What known answers change at the node; so many nodes inside touch the rim."""
-        inside, count = ball.inside.shape
-        held = self.solved[repeat]
-        assert self.known is not None
-        assert held is not None
+        inside, count = part.inside.shape
 
         def product(signal: Tensor) -> Tensor:
-            rows = ball.product(signal).to(signal)
+            rows = torch.from_numpy(part.inside @ signal.numpy()).to(signal)
             return torch.cat([rows, rows.new_zeros(count - inside, rows.shape[1])])
 
-        def grown(values: Tensor) -> Tensor:
-            return torch.cat([values.new_zeros(1, values.shape[1]), values[nodes]])
-
-        r, there, signals = grown(held[0]), grown(held[1]), []
-        for covariance, before in zip(COVARIANCES, held[2], strict=True):
-            free = torch.zeros(count, 1, dtype=r.dtype)
+        signals = []
+        for covariance, held in zip(COVARIANCES, self.solved[repeat], strict=True):
+            new = held[0].new_zeros(1, held[0].shape[1])
+            r, there, before = (torch.cat([new, each[nodes]]) for each in held)
+            free = torch.zeros(count, 1, dtype=held[0].dtype)
             free[: inside - (outer if covariance.kind == "near" else 0)] = 1
-            after = solved_nearby(product, covariance, r, there, grown(before), free)
-            signals.append(spread(product, covariance, after)[:1])
+            solution = solved(product, covariance, r, there, before, free)
+            signals.append(spread(product, covariance, solution)[:1])
+        assert self.known is not None
         return self.known.filters[repeat].change(torch.stack(signals))

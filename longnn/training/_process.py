@@ -90,30 +90,29 @@ def carry(product: Product, covariance: Covariance, r: Tensor, known: Tensor) ->
     return spread(product, covariance, solved(product, covariance, r, known))
 
 
-def solved(product: Product, covariance: Covariance, r: Tensor, known: Tensor) -> Tensor:
-    r"""The solution of the system that :math:`\hat u` is made of, see :func:`spread`."""
-    apply, right = _system(product, covariance, r, known)
-    return conjugate_gradients(apply, right)
-
-
-def solved_nearby(
+def solved(
     product: Product,
     covariance: Covariance,
     r: Tensor,
     known: Tensor,
-    before: Tensor,
-    free: Tensor,
+    before: Tensor | None = None,
+    free: Tensor | float = 1.0,
 ) -> Tensor:
-    """The same where a part of a graph has changed, and nothing else.
+    r"""The solution of the system that :math:`\hat u` is made of, see :func:`spread`.
 
     Args:
-        product, covariance, r, known: of the part.
-        before: the solution before, at its nodes.
-        free: where it may change, (nodes, 1), 0 or 1.
+        product, covariance, r, known: as in :func:`carry`; of a part that has changed:
+        before: its solution before.
+        free: where that may change, (nodes, 1), 0 or 1.
     """
-    apply, right = _system(product, covariance, r, known)
-    rest = free * (right - apply(before))
-    return before + conjugate_gradients(lambda x: free * apply(x), rest)
+    a, w = covariance.a, covariance.w
+    if covariance.kind == "near":
+        apply, right = _seen(_near(product, a), w, known), known * r
+    else:  # (I - a P) u + w M (u - r) = 0, the same in terms of the inverse of h.
+        apply, right = lambda x: x - a * product(x) + w * known * x, w * known * r
+    if before is None:
+        return conjugate_gradients(apply, right)
+    return before + conjugate_gradients(lambda x: free * apply(x), free * (right - apply(before)))
 
 
 def spread(product: Product, covariance: Covariance, solution: Tensor) -> Tensor:
@@ -121,17 +120,6 @@ def spread(product: Product, covariance: Covariance, solution: Tensor) -> Tensor
     if covariance.kind == "near":
         return _near(product, covariance.a)(solution)
     return solution
-
-
-def _system(
-    product: Product, covariance: Covariance, r: Tensor, known: Tensor
-) -> tuple[Product, Tensor]:
-    """What multiplies the solution, and the right hand side."""
-    if covariance.kind == "near":
-        return _seen(_near(product, covariance.a), covariance.w, known), known * r
-    # (I - a P) u + w M (u - r) = 0, the same in terms of the inverse of h.
-    a, w = covariance.a, covariance.w
-    return lambda x: x - a * product(x) + w * known * x, w * known * r
 
 
 def weights_of(product: Product, covariance: Covariance, at: Tensor, known: Tensor) -> Tensor:
