@@ -98,11 +98,10 @@ def predict(
         known_answers=known_answers,
     )
     if add is not None:
-        new = added(dataset)
-        lonely = int((dataset.degrees.numpy()[new] == 0).sum())
+        lonely = int((dataset.degrees.numpy()[added(dataset)] == 0).sum())
         if lonely:
             show_notes([f"New nodes without an edge are predicted by their columns: {lonely:,}."])
-        tables = only_new(tables, new, old=old)
+        tables = only_new(tables, dataset, old=old)
     rows, paths = write_predictions(tables, target)
     how = ""
     if repeat_index is not None:
@@ -113,6 +112,7 @@ def predict(
     out.print(f"{rows} predictions{how}: {files}")
     if loaded.known:
         out.print(f"known answers: {loaded.known}")
+    show_notes(filter(None, [loaded.outside]))
     used = any(one.used for one in loaded.trained.known)
     if used and (known_answers == "none" or loaded.known.startswith("none")):
         show_notes(["Intervals were learned with known answers; without them they are too narrow."])
@@ -120,7 +120,23 @@ def predict(
 
 def evaluate(
     run: Run,
+    graph: Annotated[
+        str | None,
+        typer.Argument(
+            help="Name or files of a graph with labels that came later: these are scored alone "
+            "(default: the run's own graph and sets)."
+        ),
+    ] = None,
+    nodes: Nodes = None,
+    another: Annotated[
+        bool,
+        typer.Option(
+            "--another", help="The nodes of the graph are others than the run's with the same ids."
+        ),
+    ] = False,
+    known_answers: KnownAnswers = "same",
     data_dir: DataDir = None,
+    data_option: DataOption = None,
     memory: Memory = None,
     cache: Cache = None,
     json_: Json = False,
@@ -135,9 +151,14 @@ def evaluate(
         ),
     ] = None,
 ) -> None:
-    """Compute the scores of a finished run again, from its weights and data."""
+    """Compute the scores of a finished run again, or those on labels that came later."""
     from longnn._base.schema import to_plain  # it loads NumPy
 
+    if graph is None and another:
+        raise ValueError("Expected a graph where --another is given (got none)")
+    if graph is not None and (truncate or by is not None):
+        option = "--truncate" if truncate else "--by"
+        raise ValueError(f"Expected {option} without a graph (got both)")
     loaded = _load_run(run, data_dir, memory, cache)
     if truncate:
         _show_truncation(loaded, json_)
@@ -145,20 +166,32 @@ def evaluate(
     if by is not None:
         _show_by(loaded, by, json_)
         return
-    scores, summary = loaded.evaluate()
+    other = None
+    if graph is not None:
+        other = _dataset(loaded, graph, nodes, data_option, data_dir, memory, cache)
+    scores, summary = loaded.evaluate(other, another=another, known_answers=known_answers)
+    shown = {"training": "train", "validation": "val", "test": "test"}
+    if graph is not None:
+        shown = {"came later": "test"}
+        show_notes(filter(None, [loaded.outside]))
     if json_:
-        pairs = zip(loaded.splits, scores, strict=True)
-        repeats = [{"seed": split.seed, "scores": each} for split, each in pairs]
-        print_json({"repeats": repeats, "summary": to_plain(summary)})
+        seeds = range(loaded.config.seed, loaded.config.seed + len(scores))
+        repeats = [{"seed": s, "scores": each} for s, each in zip(seeds, scores, strict=True)]
+        plain = {"repeats": repeats, "summary": to_plain(summary)}
+        print_json(plain if graph is None else {**plain, "scored": loaded.scored})
         return
     rows = []
     for metric in dict.fromkeys(metric for means in summary.values() for metric in means):
         cells = [
-            longnn.report.interval_text(means[metric], metric) if metric in means else ""
-            for means in summary.values()
+            longnn.report.interval_text(summary[part][metric], metric)
+            if metric in summary[part]
+            else ""
+            for part in shown.values()
         ]
         rows.append([metric_of(metric).name, *cells])
-    out.print(_display.table(["", "training", "validation", "test"], rows, right={1, 2, 3}))
+    out.print(_display.table(["", *shown], rows, right={1, 2, 3}))
+    if graph is not None:
+        out.print(f"scored: {loaded.scored}")
 
 
 def _show_by(run: "longnn.runs.Run", column: str, json_: bool) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longnn.data._features import feature_arrays
+from longnn.data._features import feature_arrays, is_sparse
 from longnn.data._relations import Relation, match_types
 from longnn.data._scaling import Scaling
 from longnn.data._tensors import GraphTensors
@@ -67,6 +67,10 @@ class Backing(abc.ABC):
     @abc.abstractmethod
     def features(self) -> Tensor | None:
         """All features, (nodes, features); None where they would take much memory."""
+
+    @abc.abstractmethod
+    def each_feature(self) -> Iterator[np.ndarray]:
+        """The values of each feature, (nodes,), one feature after the other; no words."""
 
     @abc.abstractmethod
     def degrees(self) -> Tensor:
@@ -215,6 +219,9 @@ class InMemory(Backing):
     def features(self) -> Tensor:
         x: Tensor = self.data.x
         return x
+
+    def each_feature(self) -> Iterator[np.ndarray]:
+        return iter(() if is_sparse(self.data.x) else self.data.x.T.cpu().numpy())
 
     def degrees(self) -> Tensor:
         n = self.num_nodes

@@ -59,20 +59,21 @@ def has_changed(source: Source | None, load: Callable[[], object]) -> bool:
     return False
 
 
-def added(dataset: NodeDataset) -> np.ndarray:  # bool (nodes,)
-    """Which nodes of a graph that has grown were added last."""
-    assert dataset.source is not None
-    files = files_of(dataset.source)
-    assert files is not None
+def added(dataset: NodeDataset) -> np.ndarray | None:  # bool (nodes,)
+    """Which nodes of a graph that has grown were added last; None where none were."""
+    files = None if dataset.source is None else files_of(dataset.source)
+    if files is None or not files.options.more_rows:
+        return None
     ids = pyarrow.array(map(str, dataset.ids), pyarrow.string())
     return np.asarray(pc.is_in(ids, value_set=files.added_ids()))
 
 
 def only_new(
-    tables: Iterable[pyarrow.Table], new: np.ndarray, *, old: bool
+    tables: Iterable[pyarrow.Table], dataset: NodeDataset, *, old: bool
 ) -> Iterator[pyarrow.Table]:
     """The predictions of new nodes; with ``old`` those of all, and a column that says which."""
-    start = 0
+    start, new = 0, added(dataset)
+    assert new is not None
     for table in tables:
         rows = pyarrow.array(new[start : start + len(table)])
         start += len(table)

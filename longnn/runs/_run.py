@@ -17,6 +17,7 @@ from torch import Tensor
 from longnn import explain, report
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Source, Split, make_split
+from longnn.data._errors import counted
 from longnn.description import score_sets
 from longnn.explain._importance import column_importance
 from longnn.explain._subject import find_ids
@@ -37,6 +38,7 @@ from longnn.runs._predictions import ROWS, prediction_tables, sets_of
 from longnn.store._disk import load_source
 from longnn.training import Problem, Trained, TruncatedScore, score, truncation_curve
 from longnn.training._intervals import Forecast, Opinion
+from longnn.training._seen import Seen
 
 if TYPE_CHECKING:
     from longnn.estimator import LONGNNClassifier, LONGNNRegressor
@@ -75,8 +77,9 @@ class Run:
         self._reading: dict[str, Any] = {"data_dir": data_dir, "memory": memory, "cache": cache}
         #: Where the time went, step by step; the record has it up to its own writing.
         self.seconds = record.seconds if seconds is None else seconds
-        #: Whose answers the last predictions knew, in words.
-        self.known = ""
+        #: Whose answers the last predictions knew, what of the graph lies outside what was trained
+        #: on, and which nodes were scored, in words.
+        self.known, self.outside, self.scored = "", "", ""
         # What training knows already is not made again.
         known = {"dataset": dataset, "splits": splits, "opinions": opinions}
         vars(self).update({name: value for name, value in known.items() if value is not None})
@@ -228,7 +231,7 @@ class Run:
             warnings.warn(CHANGED, stacklevel=2)
         dataset = self.trained.encode(load_source(source, like=like, **self._reading))
         tables = self.tables(repeat, dataset, coverage=coverage, known_answers=known_answers)
-        return pyarrow.concat_tables(only_new(tables, added(dataset), old=old))
+        return pyarrow.concat_tables(only_new(tables, dataset, old=old))
 
     def predict_one(
         self, row: "Row", neighbours: "Neighbours" = (), *, coverage: float | None = None
@@ -291,6 +294,8 @@ class Run:
             splits = self.splits if repeat is None else [self.splits[repeat]]
             sets = sets_of(splits)
         coverage = self._coverage(coverage)
+        new = None if own.source is None or dataset is None else added(own)
+        self.outside = "" if dataset is None else trained.outside(own, new)
         every: Iterable[Sequence[Opinion]]
         if dataset is None and self.asked is own and known_answers == "run":  # done already
             every = [self.opinions if repeat is None else [self.opinions[repeat]]]
@@ -349,15 +354,57 @@ class Run:
             self.trained, self.dataset, self.splits, self.record.metric, draws=draws
         )
 
-    def evaluate(self) -> tuple[list[Scores], dict[str, dict[str, Summary]]]:
-        """The scores of every repeat and their summary, computed again from weights and data."""
-        scores = [
-            score_sets(predicted, self.asked, split, readout)
-            for predicted, split, readout in zip(
-                self.predicted, self._asked_splits(), self.trained.readouts, strict=True
-            )
-        ]
+    def evaluate(
+        self,
+        dataset: NodeDataset | None = None,
+        *,
+        another: bool = False,
+        known_answers: str = "same",
+    ) -> tuple[list[Scores], dict[str, dict[str, Summary]]]:
+        """The scores of every repeat and their summary, computed again from weights and data.
+
+        Of a graph: its labels that the run did not know are the test, and :attr:`scored` says how
+        many these are. Nodes are told apart by their ids.
+
+        Args:
+            dataset: the run's graph with labels that came later, or another graph.
+            another: whether its nodes are others than those of the run with the same ids.
+            known_answers: as in :meth:`tables`; ``same`` are those that the run knew in its graph.
+
+        Raises:
+            DataError: for a graph without such labels.
+        """
+        if dataset is None:
+            predicted, asked, splits = self.predicted, self.asked, self._asked_splits()
+        else:
+            asked, later = self._later(dataset, another)
+            problem = self._hearing(self.trained.problem(asked, known=known_answers))
+            predicted = [opinion.predicted for opinion in self.trained.opinions(problem)]
+            splits = [later] * self.trained.repeats
+        repeats = zip(predicted, splits, self.trained.readouts, strict=True)
+        scores = [score_sets(said, asked, split, readout) for said, split, readout in repeats]
         return list(scores), summarize_repeats(scores)
+
+    def _later(self, dataset: NodeDataset, another: bool) -> tuple[NodeDataset, Split]:
+        """The nodes of a graph that have a label, or all; those whose label the run did not know
+        are its test nodes."""
+        if not bool(dataset.labelled.any()):
+            raise DataError("Expected labels, to compare predictions with (got none)")
+        self.outside = self.trained.outside(dataset)
+        given = self.trained.suited(dataset).asked
+        asked, seen = self.trained.answered(given), self.trained.seen or Seen.of(self.dataset)
+        known = torch.zeros_like(asked.labelled) if another else seen.knew(asked.ids)
+        later, nobody = asked.labelled & ~known, torch.zeros_like(known)
+        told = counted(int((given.labelled & known).sum()), "node")
+        if not bool(later.any()):
+            raise DataError(
+                f"Expected labels that the run did not know (got {told} with ids whose label it "
+                "knew); if these are other nodes with the same ids, use --another, or another=True"
+            )
+        strange = counted(int((given.labelled & ~asked.labelled & ~known).sum()), "node")
+        self.scored = f"{counted(int(later.sum()), 'node')} whose label came later; not scored: "
+        self.scored += f"{told} whose label the run knew, {strange} of a class unknown to it"
+        return asked, Split(nobody, nobody, later, "later", 0)
 
     def scores_by(self, column: str) -> pyarrow.Table:
         """The scores of test nodes in each category of a column, the largest first.

@@ -12,7 +12,7 @@ leaves out what goes farther; it is exact where the ball is all that the node is
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ Row = Mapping[str, Any] | Sequence[float]
 Neighbours = Sequence[Any] | Mapping[Any, float]
 #: Nodes inside a ball, unless a node has more neighbours.
 INSIDE = 1000
-#: Steps, there and back, in which known answers are solved again at least.
+#: Products in a row, at least, where there are known answers.
 STEPS = 12
 
 
@@ -53,36 +53,14 @@ class Part(EdgeOperator):
 
     inside: sp.csr_array  # (inside, inside + rim)
     rim: np.ndarray  # int64
-    before: Iterator[Tensor] = dataclasses.field(default_factory=lambda: iter(()))
-    heard: list[Tensor] = dataclasses.field(default_factory=list)
+    heard: list[Tensor]  # what each product gives inside
+    before: Iterator[Tensor]  # what it gave in the run's graph, beside a node without edges
 
     def __matmul__(self, signal: Tensor) -> Tensor:
         self.heard.append(torch.from_numpy(self.inside @ signal.numpy()))
         if not len(self.rim):
             return self.heard[-1]
         return torch.cat([self.heard[-1], next(self.before)[1 + self.rim]])
-
-
-class Parts(dict[SelfLoops, Part]):
-    """A part of the graph by its treatment of self loops, for one model after the other.
-
-    Args:
-        parts: the same for all.
-        before: what products gave, by model, in turn.
-    """
-
-    def __init__(self, parts: Mapping[SelfLoops, Part], before: Iterable[list[Tensor]] = ()):
-        super().__init__(parts)
-        self.before, self.heard = iter(before), list[list[Tensor]]()
-
-    def __getitem__(self, loops: SelfLoops) -> Part:
-        part, last = super().__getitem__(loops), self.heard[-1:]
-        if not len(part.rim):  # the whole graph: the next model will take about as much
-            needed = sum(heard.nbytes for model in last for heard in model)
-            require_memory(needed, "what models hear at every node")
-        self.heard.append([])
-        before = iter(next(self.before, ()))
-        return dataclasses.replace(part, before=before, heard=self.heard[-1])
 
 
 class Served:
@@ -96,24 +74,24 @@ class Served:
         DataError: for a graph or a model of which one node cannot be predicted so.
     """
 
+    @torch.no_grad()
     def __init__(self, trained: Trained, dataset: NodeDataset) -> None:
         source, encoding = dataset.source, trained.encoding
         self.options = {} if source is None or source.is_named else source.options
-        table = source is None or source.is_named
-        if encoding is not None:
-            table = len(encoding.feature_names) == trained.features
-        inner = [part for model in trained.models for part in model.modules()]
-        others = any(isinstance(part, Attention | Mean | OptBasisFilter) for part in inner)
-        for wrong, wanted in (
-            (trained.edge_types or dataset.directed, "edges of one kind that go both ways"),
-            (others, "models that hear by products alone"),
-            (not table, "features that are columns of a table"),
-        ):
-            if wrong:
-                raise DataError(
-                    f"Expected {wanted}, to predict one node (got others); use run.predict_new, or "
-                    "longnn predict RUN --add NEW"
-                )
+        members = [m for e in trained.models for m in getattr(e, "members", {"": e}).values()]
+        inner = [part for member in members for part in member.modules()]
+        wrong = bool(trained.edge_types) or dataset.directed
+        wrong |= any(isinstance(part, Attention | Mean | OptBasisFilter) for part in inner)
+        if encoding is None:  # made of the graph, perhaps
+            wrong |= source is not None and not source.is_named
+        elif len(encoding.feature_names) != trained.features:
+            wrong = True
+        if wrong:
+            raise DataError(
+                "Expected features that are columns of a table, edges of one kind that go both "
+                "ways, and models that hear by products alone, to predict one node (got others); "
+                "use run.predict_new, or longnn predict RUN --add NEW"
+            )
         config = trained.config.replace(device="cpu")
         self.trained = trained = dataclasses.replace(trained, config=config)
         self.dataset, _ = dataset.backing.neighbourhood(dataset, np.arange(0), None)
@@ -126,34 +104,47 @@ class Served:
         every: set[SelfLoops] = {"keep", *problem.variants}
         self.edges = {loops: with_self_loops(edges, loops) for loops in every}
         self.degrees = {loops: np.asarray(e.sum(axis=1)).ravel() for loops, e in self.edges.items()}
-        # What each product gave, by repeat and model, beside a node without edges.
-        nodes, nothing = np.arange(len(self.places)), torch.zeros(1, trained.features)
-        self.heard = []
-        for repeat in range(trained.repeats):
-            whole = Parts(self._parts(nodes, nodes[:0], np.zeros(0)))
-            self._ask(repeat, whole, nothing, nodes)
-            self.heard.append(whole.heard)
-        self.products = max(len(model) for models in self.heard for model in models)
+        x, nodes = (
+            torch.zeros(1, trained.features, dtype=problem.dtype),
+            np.arange(len(self.places)),
+        )
+        alone = [list[Tensor]() for _ in members]  # what each member hears at one node
+        for member, heard in zip(members, alone, strict=True):
+            part = self._parts(nodes[:0], nodes[:0], np.zeros(0))[member.self_loops]
+            member.scores(x, dataclasses.replace(part, heard=heard))
+        #: Products in a row.
+        self.products = max(map(len, alone))
+        bytes_each = sum(t.nbytes for heard in alone for t in heard)
+        require_memory(bytes_each * len(nodes), "what models hear at every node")
+        graph = self._parts(nodes, nodes[:0], np.zeros(0))
+        #: What each product gave, by repeat, in turn, with a row for a node without edges.
+        self.heard = [self._ask(repeat, graph, x, nodes)[1] for repeat in range(trained.repeats)]
         self.solved = [self._solved(repeat) for repeat in range(trained.repeats)]
 
     def predict(self, row: Row, neighbours: Neighbours, coverage: float | None) -> dict[str, Any]:
         """See :meth:`longnn.runs.Run.predict_one`; no coverage is no interval."""
-        x, (near, weight) = self._features(row), self._edges(neighbours)
-        layers, rim = self._ball(near)
-        nodes, outer = np.concatenate([*layers, rim]), len(layers[-1]) if len(rim) else 0
-        parts, opinions = self._parts(nodes, rim, weight), []
+        raw, (near, weight) = self._features(row), self._edges(neighbours)
+        x, (layers, rim) = self.trained.scaling.apply(raw), self._ball(near)
+        nodes, opinions = np.concatenate([*layers, rim]), []
+        parts = self._parts(nodes, rim, weight)
+        free = torch.zeros(1 + len(nodes), 1)  # two steps from here are inside
+        free[: 1 + sum(map(len, layers[:-1] if len(rim) else layers))] = 1
         for repeat, heard in enumerate(self.heard):
-            every = self._ask(repeat, Parts(parts, heard), self.trained.scaling.apply(x), nodes)
-            apart = None if every.disagreement is None else every.disagreement[:1]
-            said = Opinion(every.predicted[:1], apart)
+            (predicted, apart), _ = self._ask(repeat, parts, x, nodes, heard)
+            said = Opinion(predicted[:1], None if apart is None else apart[:1])
             if self.solved[repeat]:
-                change = self._change(repeat, parts["keep"], nodes, outer)
+                change = self._change(repeat, parts["keep"], nodes, free)
                 said = said.corrected(change, self.trained.task)
             opinions.append(said)
         far = any(self.solved) or 2 * len(layers) < self.products
-        forecast = self.trained.forecast(opinions, coverage, torch.tensor([len(near)]))
+        degree = torch.tensor([len(near)])
+        forecast = self.trained.forecast(opinions, coverage, degree)
         table = forecast_table(pyarrow.nulls(1), forecast, self.trained.readout(), self.trained)
-        return {**table.drop(["id"]).to_pylist()[0], "exact": not (far and len(rim))}
+        told = {
+            "exact": not (far and len(rim)),
+            "outside": self.trained.beyond([*raw.T.numpy()], degree.numpy()),
+        }
+        return {**table.drop(["id"]).to_pylist()[0], **told}
 
     def _features(self, row: Row) -> Tensor:  # (1, features)
         """The features of a node, from columns as they would stand in a file, or as they are."""
@@ -169,19 +160,19 @@ class Served:
 
     def _edges(self, neighbours: Neighbours) -> tuple[np.ndarray, np.ndarray]:
         """The places of the neighbours, and the weights of the edges."""
-        weighted = self.dataset.backing.weighted
-        if len(neighbours) and isinstance(neighbours, Mapping) != weighted:
+        weighted, given = self.dataset.backing.weighted, isinstance(neighbours, Mapping)
+        if len(neighbours) and given != weighted:
             what = "a mapping from ids to weights" if weighted else "a list of ids"
             raise DataError(f"Expected neighbours as {what} (got {neighbours!r:.80})")
-        weights = neighbours if isinstance(neighbours, Mapping) else dict.fromkeys(neighbours, 1.0)
-        weight = np.array([*weights.values()], dtype=np.float64)
+        if not len(neighbours) and self.options.get("isolated") == "drop":
+            raise DataError("Expected a neighbour (got none, and the run has isolated=drop)")
+        edges = {str(k): neighbours[k] if given else 1.0 for k in neighbours}
+        weight = np.array([*edges.values()], dtype=np.float64)
         if not (np.isfinite(weight) & (weight > 0)).all():
             raise DataError(f"Expected finite weights above 0 (got {neighbours!r:.80})")
-        if not len(weight) and self.options.get("isolated") == "drop":
-            raise DataError("Expected a neighbour (got none, and the run has isolated=drop)")
-        if any(str(node) not in self.places for node in weights):
-            find_ids(self.dataset.ids, [*weights])  # the error names the nearest
-        return np.array([self.places[str(node)] for node in weights], dtype=np.int64), weight
+        if not edges.keys() <= self.places.keys():
+            find_ids(self.dataset.ids, [*edges])  # the error names the nearest
+        return np.array([self.places[node] for node in edges], dtype=np.int64), weight
 
     def _ball(self, near: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """The nodes inside by their distance, and those of the rim."""
@@ -210,48 +201,58 @@ class Served:
             degree = np.concatenate([[weight.sum() + own], self.degrees[loops][nodes] + edge])
             scale = sp.diags_array(1 / np.sqrt(np.where(degree > 0, degree, 1.0)))
             matrix = sp.csr_array(scale @ sp.block_array(blocks, format="csr") @ scale)
-            inside = matrix[: count - len(rim)].astype(str(self.problem.dtype).rpartition(".")[2])
             # Neighbours are counted in whole rows, of the rim, too.
             counts = np.concatenate([[len(weight) + own], np.diff(rows.indptr) + (edge > 0)])
             row = torch.arange(count).repeat_interleave(torch.from_numpy(counts))
             ones = torch.ones(len(row), dtype=self.problem.dtype)
-            parts[loops] = Part(row, row, ones, inside, rim)
+            inside = matrix[: count - len(rim)].astype(ones.numpy().dtype)
+            parts[loops] = Part(row, row, ones, inside, rim, [], iter(()))
         return parts
 
-    def _ask(self, repeat: int, parts: Parts, x: Tensor, nodes: np.ndarray) -> Opinion:
-        """What a repeat says of a node with such features, and of nodes around."""
-        others = self.x[nodes]
+    def _ask(
+        self,
+        repeat: int,
+        parts: Mapping[SelfLoops, Part],
+        x: Tensor,
+        nodes: np.ndarray,
+        before: Sequence[Tensor] = (),
+    ) -> tuple[Opinion, list[Tensor]]:
+        """What a repeat says of a node with such features and of others, and what products gave."""
+        others, heard, told = self.x[nodes], list[Tensor](), iter(before)
         others = torch.from_numpy(others.toarray() if sp.issparse(others) else others)
-        how: Any = {"operator": parts[self_loops_of(self.trained.config)], "variants": parts}
-        rows = torch.cat([x.to(self.problem.dtype), others])
-        problem = dataclasses.replace(self.problem, features=rows, known=None, **how)
+        each = {k: dataclasses.replace(p, heard=heard, before=told) for k, p in parts.items()}
+        problem = dataclasses.replace(
+            self.problem,
+            features=torch.cat([x.to(others), others]),
+            operator=each[self_loops_of(self.trained.config)],
+            variants=each,
+            known=None,
+        )
         ((said,),) = self.trained.opinion_batches(problem, repeat=repeat)
-        return said
+        return said, heard
 
-    def _solved(self, repeat: int) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """Of each covariance the rests of known nodes, where these are, and the solution."""
+    def _solved(self, repeat: int) -> list[Tensor]:
+        """The rests of known nodes, where these are, and the solution for each covariance."""
         around = None if self.known is None else self.known.around
         rests = None if self.known is None or around is None else self.known.rests[repeat]
         if around is None or rests is None:
             return []
         r, there = rests.r.nan_to_num(0.0), (~rests.r.isnan()).to(rests.r)
-        return [(r, there, solved(around.product, c, r, there)) for c in COVARIANCES]
+        return [r, there, *(solved(around.product, c, r, there) for c in COVARIANCES)]
 
-    def _change(self, repeat: int, part: Part, nodes: np.ndarray, outer: int) -> Tensor:
-        """What known answers change at the node; so many nodes inside touch the rim."""
+    def _change(self, repeat: int, part: Part, nodes: np.ndarray, free: Tensor) -> Tensor:
+        """What known answers change at the new node; solutions change where they are free."""
         inside, count = part.inside.shape
 
         def product(signal: Tensor) -> Tensor:
             rows = torch.from_numpy(part.inside @ signal.numpy()).to(signal)
             return torch.cat([rows, rows.new_zeros(count - inside, rows.shape[1])])
 
-        signals = []
-        for covariance, held in zip(COVARIANCES, self.solved[repeat], strict=True):
-            new = held[0].new_zeros(1, held[0].shape[1])
-            r, there, before = (torch.cat([new, each[nodes]]) for each in held)
-            free = torch.zeros(count, 1, dtype=held[0].dtype)
-            free[: inside - (outer if covariance.kind == "near" else 0)] = 1
-            solution = solved(product, covariance, r, there, before, free)
-            signals.append(spread(product, covariance, solution)[:1])
+        every = [torch.cat([t.new_zeros(1, t.shape[1]), t[nodes]]) for t in self.solved[repeat]]
+        r, there, *solutions = every
+        signals = [
+            spread(product, c, solved(product, c, r, there, before, free.to(r)))[:1]
+            for c, before in zip(COVARIANCES, solutions, strict=True)
+        ]
         assert self.known is not None
         return self.known.filters[repeat].change(torch.stack(signals))

@@ -145,6 +145,12 @@ class OnDisk(Backing):
             return None
         return torch.from_numpy(np.array(self.graph.features, dtype=np.float32, order="C"))
 
+    def each_feature(self) -> Iterator[np.ndarray]:
+        columns = np.arange(self.num_features) if self.columns is None else self.columns
+        for column in () if self.has_words() else columns:
+            values = self.graph.features[:, column][self.places()]
+            yield values if column >= 0 else np.zeros_like(values)
+
     def fingerprint(self) -> str:
         """Of the checksums of its files but the ids, the same wherever the folder is."""
         digest = hashlib.sha256()

@@ -23,6 +23,7 @@ from longnn.training._intervals import Errors, Intervals
 from longnn.training._known import KnownFilter, Rests, Told
 from longnn.training._population import Population, Result
 from longnn.training._readout import Readout
+from longnn.training._seen import Seen
 
 if TYPE_CHECKING:
     from longnn.data._encoding import Encoding
@@ -261,6 +262,8 @@ def write_trained(trained: "Trained", path: Path, extra: Mapping[str, Any]) -> N
     if trained.scaling.mean is not None and trained.scaling.deviation is not None:
         tensors["features/mean"] = trained.scaling.mean
         tensors["features/deviation"] = trained.scaling.deviation
+    if trained.seen is not None:
+        tensors |= {"features/ends": trained.seen.ends, "known/labelled": trained.seen.labelled}
     for i, told in enumerate(trained.told):
         if told is not None:
             text = bytearray(json.dumps({"ids": told.ids}).encode())
@@ -347,6 +350,7 @@ def _fields(about: Node, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
         "members": _members(about["members"]),
         "edge_types": about["edge_types"].texts() if about["edge_types"].given else (),
         "intervals": _intervals(about["intervals"], task, readouts),
+        "seen": _seen(about["features"], tensors),
         **_known(about["known"], tensors, len(readouts), len(classes) or outputs),
     }
 
@@ -435,6 +439,17 @@ def _scaling(kind: Node, features: int, tensors: Mapping[str, Tensor]) -> Scalin
         if (moment is not None) != wanted or (wanted and not _is_vector(moment, features)):
             kind.fail(f"a scaling with its numbers for {features} features")
     return Scaling(kind.text(), *moments)
+
+
+def _seen(features: Node, tensors: Mapping[str, Tensor]) -> Seen | None:
+    """What later graphs are compared with; files before version 0.14 have none."""
+    ends, labelled = tensors.get("features/ends"), tensors.get("known/labelled")
+    if ends is None or labelled is None:
+        return None
+    right = ends.dtype == torch.float64 and ends.shape == (features.integer() + 1, 2)
+    if not right or labelled.dtype != torch.int64 or labelled.dim() != 1:
+        features.fail("the number of features whose ends are kept")
+    return Seen(ends, labelled)
 
 
 def _is_vector(value: Tensor | None, size: int) -> bool:

@@ -418,7 +418,8 @@ def score(
     chosen = None if readout is None else readout.choose(predicted).cpu()[mask]
     if dataset.task == "multilabel":
         return score_labels(p, known, chosen=chosen)
-    _, positive = headline(y, dataset.task)
+    # A later graph may have more of what was the rarer class.
+    positive = headline(y, dataset.task)[1] if readout is None else readout.positive
     return score_classes(p, known, chosen=chosen, positive=positive)
 
 

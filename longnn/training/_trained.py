@@ -1,11 +1,13 @@
 """Trained models and all they need to predict on any graph, in memory or as one file."""
 
+import copy
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,6 +33,7 @@ from longnn.training._intervals import Forecast, Intervals, Opinion, plausible
 from longnn.training._known import Around, Known, KnownFilter, Rests, Told
 from longnn.training._problem import Problem
 from longnn.training._readout import Readout
+from longnn.training._seen import Seen
 
 if TYPE_CHECKING:
     from longnn.data._encoding import Encoding
@@ -136,6 +139,7 @@ class Trained:
         intervals: what is known of the errors of each repeat; empty in files before version 0.13.
         known: how known answers correct the predictions of each repeat; empty where none do.
         told: these answers, of each repeat; None where they are not used.
+        seen: what of the graph is kept to compare others with; None before version 0.14.
         heard: what they change at the nodes of a part of a graph, learned on the whole of it.
     """
 
@@ -155,6 +159,7 @@ class Trained:
     intervals: tuple[Intervals, ...] = ()
     known: tuple[KnownFilter, ...] = ()
     told: tuple[Told | None, ...] = ()
+    seen: Seen | None = None
     heard: Known | None = None
 
     @classmethod
@@ -177,6 +182,7 @@ class Trained:
             intervals=tuple(f.intervals for f in fitted if f.intervals is not None),
             known=tuple(f.known for f in fitted if f.known is not None),
             told=tuple(f.told for f in fitted),
+            seen=Seen.of(dataset),
         )
         vars(trained)["models"] = tuple(f.model for f in fitted)  # as the cached property has it
         return trained
@@ -236,9 +242,7 @@ class Trained:
             DataError: where its features are not those the models were trained with, or a model
                 has no form on disk and the graph is there.
         """
-        dataset = self.encode(dataset)
-        dataset = match_features(dataset, self.feature_names, self.features, self.open_features)
-        dataset = match_edge_types(dataset, self.edge_types)
+        dataset = self.suited(dataset)
         if known not in WHOSE:
             raise DataError(f"Expected known_answers among {', '.join(WHOSE)} (got {known!r})")
         config = self.config
@@ -281,7 +285,7 @@ class Trained:
             ]
         else:
             text = f"the labels of {counted(int(dataset.labelled.sum()), 'node')} of this graph"
-            labels = self._labels_of(dataset)
+            labels = self.answered(dataset).data.y
             said = [opinion.predicted.to(told.rests.r) for opinion in self.opinions(problem)]
             rests = [
                 None if one is None else Rests.of_labels(labels, predicted, self.task)
@@ -295,14 +299,28 @@ class Trained:
         """How many numbers a model says of a node."""
         return len(self.classes) or len(self.readouts[0].offset)
 
-    def _labels_of(self, dataset: NodeDataset) -> Tensor:
-        """The labels of a graph, its classes in the order of training; others are no label."""
-        y = dataset.data.y.cpu()
-        if self.task != "classification":
-            return y
-        place = {name: k for k, name in enumerate(self.classes)}
-        codes = torch.tensor([*(place.get(name, -1) for name in dataset.classes), -1])
-        return codes[y]  # -1 is the last
+    def answered(self, dataset: NodeDataset) -> NodeDataset:
+        """The dataset with the classes of training; a node of another one has no label.
+
+        Raises:
+            DataError: for labels of another kind.
+        """
+        numbers = self.task == "regression"
+        pair = (self.targets, dataset.targets) if numbers else (self.classes, dataset.classes)
+        same = dataset.outputs == self.outputs and (not all(pair) or pair[0] == tuple(pair[1]))
+        if dataset.task != self.task or not (same or self.task == "classification"):
+            raise DataError(
+                f"Expected labels for {self.task}, as the run was trained with (got those for "
+                f"{dataset.task}, {dataset.outputs} per node); read the graph with "
+                f"task={self.task} and the same label_column"
+            )
+        data = copy.copy(dataset.data)
+        data.y = dataset.data.y.cpu()
+        if self.task == "classification":
+            place = {name: k for k, name in enumerate(self.classes)}
+            codes = torch.tensor([*(place.get(name, -1) for name in dataset.classes), -1])
+            data.y = codes[data.y]  # -1 is the last
+        return dataclasses.replace(dataset, data=data, classes=self.classes)
 
     def encode(self, dataset: NodeDataset) -> NodeDataset:
         """The dataset with the features of its table's columns made as in training.
@@ -325,6 +343,25 @@ class Trained:
         from longnn.data._encoding import Encoding
 
         return dataset.encoded(Encoding.plain(self.feature_names))
+
+    def suited(self, dataset: NodeDataset) -> NodeDataset:
+        """The same, its features and types of edges in the order of training."""
+        dataset = self.encode(dataset)
+        dataset = match_features(dataset, self.feature_names, self.features, self.open_features)
+        return match_edge_types(dataset, self.edge_types)
+
+    def outside(self, dataset: NodeDataset, rows: np.ndarray | None = None) -> str:
+        """One sentence on what of a graph, or of some rows, lies beyond all that was trained on;
+        empty where nothing does, and for a run before version 0.14."""
+        suited, kept = self.suited(dataset), slice(None) if rows is None else rows
+        each = [values[kept] for values in suited.backing.each_feature()]
+        return self.beyond(each, suited.degrees.numpy()[kept])
+
+    def beyond(self, features: Sequence[np.ndarray], degrees: np.ndarray) -> str:
+        """The same of nodes whose features (nodes,) and numbers of neighbours are given."""
+        names = self.feature_names or [f"feature {k}" for k in range(self.features)]
+        features = features or [np.full(1, np.nan)] * self.features  # words
+        return "" if self.seen is None else self.seen.outside(names, features, degrees)
 
     def opinion_batches(
         self, problem: Problem, *, repeat: int | None = None, size: int = ROWS
