@@ -165,7 +165,8 @@ class Config:
     members: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     split: str | None = described(
         None,
-        "split protocol: published, stratified, geom-gcn, fixed or own; default: the dataset's",
+        "split protocol: published, stratified, geom-gcn, fixed, own, time or group; default: the "
+        "dataset's",
     )
     seed: int = described(0, "seed of the first repeat: of its weights, dropout and split")
     repeat: int = described(1, "number of repeats, with seeds seed, seed + 1, ...")

@@ -17,7 +17,7 @@ import torch
 from numpy.lib import format
 from torch import Tensor
 
-from longnn.data._dataset import MASKS, UNLABELLED
+from longnn.data._dataset import BESIDE, MASKS, UNLABELLED
 from longnn.data._errors import DataError, readable, require_memory
 from longnn.data._features import plain_tensor
 from longnn.data._tensors import GraphTensors
@@ -207,7 +207,7 @@ def _index(array: np.ndarray) -> np.ndarray:
     return array if kept else array.astype(np.int64)
 
 
-KEYS = ("x", "y", "edge_index", "edge_weight", "edge_attr", "edge_type", *MASKS)
+KEYS = ("x", "y", "edge_index", "edge_weight", "edge_attr", "edge_type", *MASKS, *BESIDE)
 
 
 def as_arrays(

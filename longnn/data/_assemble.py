@@ -15,7 +15,7 @@ from torch import Tensor
 
 from longnn.data._arcs import linked_nodes, merge_edges
 from longnn.data._convert import edge_tensors, from_data, node_numbers
-from longnn.data._dataset import MASKS, NodeDataset
+from longnn.data._dataset import BESIDE, MASKS, NodeDataset
 from longnn.data._edgetable import Batch, EdgeTable, Ids, whole_numbers, with_unknown
 from longnn.data._errors import DataError, require_memory
 from longnn.data._featurefile import join_features, read_feature_file
@@ -117,7 +117,7 @@ def assemble(
             edge_weight=weight,
             edge_type=kind,
             y=known.y,
-            **known.masks,
+            **known.beside,
         ),
         name=options.name or name,
         task=options.task or known.task,
@@ -130,6 +130,7 @@ def assemble(
         directed=options.directed,
         self_loops=options.self_loops,
         notes=known.notes,
+        default_split=known.default_split,
         ready=options.features == "identity",
     )
     columns = None
@@ -176,7 +177,7 @@ def _nodes_of(arrays: Arrays, options: TableOptions) -> Nodes:
     )
     if classes:
         nodes.task = "classification"
-    nodes.masks = {key: data[key] for key in MASKS if data.get(key) is not None}
+    nodes.beside = {key: data[key] for key in (*MASKS, *BESIDE) if data.get(key) is not None}
     return nodes
 
 

@@ -242,7 +242,7 @@ class InMemory(Backing):
         return digest.hexdigest()
 
     def _arrays(self) -> Iterator[tuple[str, np.ndarray]]:
-        for key in ("edge_index", "edge_weight", "x", "y"):
+        for key in ("edge_index", "edge_weight", "x", "y", "node_group", "node_weight"):
             value = self.data.get(key)
             if value is None:
                 continue

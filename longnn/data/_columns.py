@@ -20,7 +20,7 @@ from longnn.data._tables import Table
 from longnn.data._text import INDEX
 
 YEAR = 365.2425  # days
-_DAY = 86_400_000_000  # microseconds
+DAY = 86_400_000_000  # microseconds
 #: 31.12.2024 means the 31st of December wherever dates have dots; with slashes it depends.
 _DOTTED = r"^(\d{1,2})\.(\d{1,2})\.(\d{4})"
 REMEDY = (
@@ -137,7 +137,7 @@ class Date:
     times: bool = False
 
     @staticmethod
-    def parse(table: Table, column: str) -> np.ndarray:  # (nodes,)
+    def parse(table: Table, column: str, remedy: str = f". {REMEDY}") -> np.ndarray:  # (nodes,)
         """Days since 1970 (UTC where an offset is given), NaN for a gap."""
         array = table.columns[column]
         if pa.types.is_string(array.type):
@@ -147,12 +147,12 @@ class Date:
                 texts = enumerate(cells.to_pylist())
                 row = next(i for i, v in texts if v and _as_moments(pa.array([v])) is None)
                 date = "a date such as 2024-05-31, 31.05.2024 or 2024-05-31 12:30"
-                raise table.wrong(date, row, column, f". {REMEDY}")
+                raise table.wrong(date, row, column, remedy)
         else:
             zone = getattr(array.type, "tz", None)
             moments = pc.cast(array, pa.timestamp("us", zone), safe=False)
         micros = pc.cast(moments, pa.int64())
-        days = micros.fill_null(0).to_numpy(zero_copy_only=False) / _DAY
+        days = micros.fill_null(0).to_numpy(zero_copy_only=False) / DAY
         days[pc.is_null(micros).to_numpy(zero_copy_only=False)] = np.nan
         return days
 
@@ -201,6 +201,7 @@ def _as_moments(cells: Any) -> Any | None:
     """Texts as timestamps; None if one is no date. 1.5.2024 is read as 2024-05-01."""
     dashed = pc.replace_substring_regex(cells, _DOTTED, r"\3-0\2-0\1")
     dashed = pc.replace_substring_regex(dashed, r"^(\d{4})-0?(\d\d)-0?(\d\d)", r"\1-\2-\3")
+    dashed = pc.replace_substring_regex(dashed, r"^(\d{4}-\d\d)$", r"\1-01")
     for zone in (None, "UTC"):
         with contextlib.suppress(pa.ArrowInvalid):
             return pc.cast(dashed, pa.timestamp("us", zone))

@@ -47,7 +47,7 @@ def from_data(
             most a fifth of its values are nonzero. ``edge_index`` (2, arcs) in one or both
             directions; optionally ``edge_weight`` or ``edge_attr``, (arcs,) or
             (arcs, 1), ``edge_type`` (arcs,) of whole numbers, ``y`` (nodes,) or (nodes, targets),
-            and masks. It is not changed.
+            masks, and ``node_group`` (nodes,) of whole numbers. It is not changed.
         name: a short name.
         task: by default classification for ``y`` of whole numbers. Several columns are labels of
             yes or no where they hold nothing but 0, 1 and NaN, else several numbers to predict.
@@ -62,7 +62,8 @@ def from_data(
             edges two-way; ``"auto"`` keeps them if one has no reverse, or another weight than it.
         self_loops: keep self loops instead of dropping them.
         notes: sentences to carry along.
-        default_split: by default ``"own"`` if there are masks, else ``"stratified"``.
+        default_split: by default ``"own"`` if there are masks, else ``"group"`` if there are
+            groups, else ``"stratified"``.
         ready: whether the features are ready to use (see :class:`NodeDataset`).
 
     Raises:
@@ -88,7 +89,7 @@ def from_data(
         changes += told
     answers = read_answers(data, task, classes, nodes)
     changes += [*answers.notes, *isolated_note(nodes - len(torch.unique(index)))]
-    tensors = GraphTensors(x=x, edge_index=index, y=answers.y, **answers.masks)
+    tensors = GraphTensors(x=x, edge_index=index, y=answers.y, **answers.beside)
     if weight is not None:
         tensors.edge_weight = weight
     return NodeDataset(
@@ -101,7 +102,7 @@ def from_data(
         targets=tuple(targets),
         open_features=open_features,
         notes=(*notes, *changes, *answers.mask_notes),
-        default_split=default_split or ("own" if answers.masks else "stratified"),
+        default_split=default_split or answers.default_split,
         ready=ready,
         one_way=edges.one_way,
         directed=edges.directed,

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 Task = Literal["classification", "regression", "multilabel"]
 TASKS = ("classification", "regression", "multilabel")
 MASKS = ("train_mask", "val_mask", "test_mask")
+#: What else is known of nodes, by the names of tensors, and its type.
+BESIDE = {"node_group": torch.int64}
 UNLABELLED = -1
 
 
@@ -47,7 +49,8 @@ class NodeDataset:
             classification int64 (nodes,) with -1 for an unlabelled node, for regression float32
             (nodes,) or (nodes, targets) with NaN, for several labels float32 (nodes, labels) of 0,
             1 and NaN; optionally ``train_mask``, ``val_mask``, ``test_mask``, bool (nodes,) or
-            (nodes, splits).
+            (nodes, splits); ``node_group`` int64 (nodes,), nodes that stay together in a split,
+            -1 where unknown.
         task: ``"classification"``, ``"regression"`` or ``"multilabel"``.
         classes: class names in the order of the labels, or the names of several labels; empty for
             regression.
@@ -109,6 +112,7 @@ class NodeDataset:
             self._check_inputs()
         _check_labels(self)
         _check_masks(self.data, self.num_nodes)
+        _check_beside(self)
         if self.disk is None:
             _check_ids(self.ids, self.num_nodes)
         if self.columns is not None and len(self.columns) != self.num_nodes:
@@ -346,6 +350,26 @@ def _check_masks(data: GraphTensors, nodes: int) -> None:
         shapes.add(tuple(mask.shape))
     if len(shapes) > 1:
         raise DataError(f"Expected masks of one shape (got {sorted(shapes)}).")
+
+
+def _check_beside(dataset: NodeDataset) -> None:
+    """Groups of the nodes, of which a labelled one has to have one."""
+    for key, kind in BESIDE.items():
+        values = dataset.data.get(key)
+        if values is None:
+            continue
+        if values.dtype != kind or values.shape != (dataset.num_nodes,):
+            raise DataError(
+                f"Expected `{key}` to be {kind} ({dataset.num_nodes},) (got {_form(values)})."
+            )
+        bad = (dataset.labelled & ~((values >= 0) & (values < torch.inf))).nonzero()
+        if len(bad):
+            value = values[int(bad[0])].item()
+            raise DataError(
+                f"Expected `{key}` >= 0 of every labelled node (got {value:g} of node "
+                f"{dataset.ids[int(bad[0])]!r}).",
+                value=value,
+            )
 
 
 def _check_ids(ids: Sequence[str] | Sequence[int], nodes: int) -> None:

@@ -26,6 +26,8 @@ _NODE_COLUMNS = (
     "id_column",
     "label_column",
     "split_column",
+    "time_column",
+    "group_column",
     "feature_columns",
     "text_columns",
     "category_columns",

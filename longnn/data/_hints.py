@@ -37,16 +37,17 @@ class Hints:
 
     Args:
         y: labels as a dataset has them, or None.
-        masks: the user's own split, or nothing.
+        beside: masks of the user's own split, or groups that stay together, or nothing.
         targets: names of the numbers that ``y`` has.
     """
 
     def __init__(
-        self, y: Tensor | None, masks: dict[str, Tensor], targets: Sequence[str] = ()
+        self, y: Tensor | None, beside: dict[str, Tensor], targets: Sequence[str] = ()
     ) -> None:
         self._y = None if y is None or y.dim() > 1 else y.numpy()
-        alone = {key: mask for key, mask in masks.items() if mask.dim() == 1}
+        alone = {key: values.numpy() for key, values in beside.items() if values.dim() == 1}
         self._train, self._test = alone.get("train_mask"), alone.get("test_mask")
+        self._group = alone.get("node_group")
         self.alone: list[str] = []
         self.ids: list[str] = []
         self.sentinels: list[str] = []
@@ -76,13 +77,26 @@ class Hints:
             return
         if isinstance(column, Number) and not column.many:
             self._see_numbers(column.column, cells)
-        if isinstance(column, Category) and self._train is not None and self._test is not None:
+        if isinstance(column, Category):
             values = np.array(cells.dictionary_encode().indices.fill_null(-1))
-            train, test = values[self._train.numpy()], values[self._test.numpy()]
-            if len(test) >= LEAST and (~np.isin(test, train)).mean() > UNSEEN:
+            if self._are_unseen(values) > UNSEEN:
                 self.unseen.append(column.column)
         if self._y is not None and self._gives_away(block):
             self.alone.append(column.column)
+
+    def _are_unseen(self, values: np.ndarray) -> float:
+        """The share of test nodes whose value no training node has: where groups stay together,
+        of nodes whose value occurs in one group alone."""
+        if self._train is not None and self._test is not None:
+            test = values[self._test]
+            unseen = ~np.isin(test, values[self._train])
+        elif self._group is not None:
+            groups = self._group.max() + 2  # a gap is one, too
+            pairs = np.unique((values + 1) * groups + self._group + 1)
+            unseen = np.bincount(pairs // groups)[values + 1] == 1
+        else:
+            return 0.0
+        return float(unseen.mean()) if len(unseen) >= LEAST else 0.0
 
     def _see_numbers(self, name: str, values: np.ndarray) -> None:
         known = np.sort(values[~np.isnan(values)])

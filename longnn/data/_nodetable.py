@@ -15,25 +15,18 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
-from longnn.data._dataset import MASKS, Task
+from longnn.data._beside import read_groups, read_split, read_time
+from longnn.data._dataset import Task, known_labels
 from longnn.data._encoding import Encoding, Join
 from longnn.data._errors import DataError
 from longnn.data._hints import Hints
-from longnn.data._labels import distinct_texts, find_labels, read_labels
+from longnn.data._labels import find_labels, read_labels
 from longnn.data._options import TableOptions
 from longnn.data._tables import Table
 from longnn.matrices import compact
 
 ID_NAMES = ("id", "node", "node_id", "nodeid")
 SPLIT_NAMES = ("split",)
-_MASKS = {
-    "train": "train_mask",
-    "training": "train_mask",
-    "val": "val_mask",
-    "valid": "val_mask",
-    "validation": "val_mask",
-    "test": "test_mask",
-}
 
 
 @dataclass(eq=False)
@@ -53,7 +46,8 @@ class Nodes:
         classes: names of the classes, or None.
         targets: names of the columns of ``y`` if it holds several numbers.
         task: what the labels are for, or None if there are none.
-        masks: ``train_mask``, ...
+        beside: ``train_mask``, ..., ``node_group``, as :class:`NodeDataset` wants them.
+        default_split: as there, where masks and groups do not say it.
         notes: sentences for the user.
         source: where the nodes come from, for messages.
     """
@@ -70,7 +64,8 @@ class Nodes:
     classes: tuple[str, ...] | None = None
     targets: tuple[str, ...] = ()
     task: Task | None = None
-    masks: dict[str, Tensor] = field(default_factory=dict)
+    beside: dict[str, Tensor] = field(default_factory=dict)
+    default_split: str | None = None
     notes: list[str] = field(default_factory=list)
     source: str = "the node file"
 
@@ -90,7 +85,7 @@ class Nodes:
             where = torch.from_numpy(rows)
             self.x = None if self.x is None else compact(self.x.index_select(0, where))
             self.y = None if self.y is None else self.y[where]
-            self.masks = {key: mask[where] for key, mask in self.masks.items()}
+            self.beside = {key: values[where] for key, values in self.beside.items()}
             self.table = None if self.table is None else self.table.with_only(rows, "")
             self.notes.append(f"Nodes without an edge were dropped: {lost:,} of {len(kept):,}.")
         return np.where(kept, np.cumsum(kept) - 1, -1)
@@ -103,6 +98,8 @@ class NodeColumns:
     key: str | None
     labels: tuple[str, ...]
     split: str | None
+    time: str | None
+    group: str | None
     features: tuple[str, ...]
 
     @classmethod
@@ -113,15 +110,19 @@ class NodeColumns:
             table.find(column, (), "feature")
         labels = find_labels(table, options)
         split = table.find(options.split_column, SPLIT_NAMES, "split", dropped)
+        time = table.find(options.time_column, (), "time", dropped)
+        group = table.find(options.group_column, (), "group", dropped)
+        others = [name for name in (*labels, split, time, group) if name]
         key = table.find(options.id_column, ID_NAMES, "id", dropped)
         if key is None and ids_needed:
-            others = (*labels, split, *dropped)
-            key = next((name for name in table.names if name not in others), None)
+            taken = (*others, *dropped)
+            key = next((name for name in table.names if name not in taken), None)
             if key is None:
                 names = ", ".join(table.names)
                 raise table.error(f"Expected an id column (got only {names}{table.hint}).")
-        roles = [name for name in (key, *labels, split) if name]
-        return cls(key, labels, split, _feature_columns(table, options, roles))
+        roles = [*([key] if key else []), *others]
+        features = _feature_columns(table, options, roles)
+        return cls(key, labels, split, time, group, features)
 
 
 def read_nodes(table: Table, options: TableOptions, *, ids_needed: bool) -> Nodes:
@@ -139,8 +140,21 @@ def read_nodes(table: Table, options: TableOptions, *, ids_needed: bool) -> Node
     if roles.labels:
         labels = read_labels(table, roles.labels, options, nodes.notes)
         nodes.y, nodes.classes, nodes.targets, nodes.task = labels
-    if roles.split is not None:
-        nodes.masks = read_split(table, roles.split)
+    labelled = np.zeros(len(table), dtype=bool)
+    if nodes.y is not None and nodes.task is not None:
+        labelled = known_labels(nodes.y, nodes.task).numpy()
+    if roles.time is not None:
+        nodes.default_split = "time"
+        nodes.beside = read_time(table, roles.time, labelled, options.split_at, nodes.notes)
+    elif roles.group is not None:
+        nodes.beside = read_groups(table, roles.group, labelled, nodes.notes)
+    elif roles.split is not None:
+        nodes.beside = read_split(table, roles.split)
+    unused = [name for name in (roles.time, roles.group) if name not in (None, *roles.features)]
+    if unused:
+        unused += [roles.split] if roles.split is not None else []
+        names = ", ".join(map(repr, unused))
+        nodes.notes.append(f"No feature, unless feature_columns names it: {names}.")
     return nodes
 
 
@@ -153,8 +167,8 @@ def _feature_columns(table: Table, options: TableOptions, roles: Sequence[str]) 
             table.find(column, (), what, dropped)
             if column in roles:
                 raise table.error(
-                    f"Expected `{what}_columns` among the features (got the id, label or split "
-                    f"column {column!r}).",
+                    f"Expected `{what}_columns` among the features (got {column!r}, which has "
+                    "another role).",
                     column=column,
                 )
     both = set(named["text"]) & set(named["category"])
@@ -174,7 +188,7 @@ def read_features(nodes: Nodes, options: TableOptions, join: Join | None = None)
     """Encode the feature columns; ``join`` as of :meth:`Encoding.fit`."""
     if nodes.table is None or nodes.roles is None or not nodes.roles.features:
         return
-    hints = Hints(nodes.y, nodes.masks, nodes.targets)
+    hints = Hints(nodes.y, nodes.beside, nodes.targets)
     nodes.encoding, nodes.x = Encoding.fit(
         nodes.table,
         nodes.roles.features,
@@ -251,16 +265,3 @@ def _first_rows(ids: Any) -> np.ndarray:  # int64 (rows,)
         return np.arange(len(ids))
     place = pc.index_in(ids, value_set=distinct).to_numpy(zero_copy_only=False)
     return np.unique(place, return_index=True)[1][place]
-
-
-def read_split(table: Table, column: str) -> dict[str, Tensor]:
-    """The masks that the cells train, val and test make, by name."""
-    texts, codes = distinct_texts(table, column)
-    masks = [_MASKS.get(text.lower()) for text in texts]
-    if None in masks:
-        row = int((codes == masks.index(None)).argmax())
-        raise table.wrong("train, val, test or an empty cell", row, column)
-    return {
-        key: torch.from_numpy(np.isin(codes, [k for k, mask in enumerate(masks) if mask == key]))
-        for key in MASKS
-    }

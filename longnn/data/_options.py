@@ -25,7 +25,9 @@ RepeatedNodes = Literal["error", "merge"]
 Isolated = Literal["keep", "drop"]
 
 #: What a graph to predict on may lack.
-OPTIONAL = ("label_column", "split_column", "drop_columns")
+OPTIONAL = ("label_column", "split_column", "time_column", "group_column", "drop_columns")
+#: What decides on the split, of which there is one.
+SPLITS = ("split_column", "time_column", "group_column")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +40,17 @@ class TableOptions:
         label_column: by default label, y, class or target. A gap means "predict me".
             Several columns of 0 and 1 are labels of yes or no (task ``"multilabel"``), several of
             other numbers are several quantities.
-        feature_columns: by default all columns that are not id, label or split. Numbers, truth
-            values, dates and categories are recognised; names that are nearly all different,
-            constant columns and repeated ones are left out, and a note says so.
+        feature_columns: by default all columns without another role. Numbers, truth values, dates
+            and categories are recognised; names that are nearly all different, constant columns
+            and repeated ones are left out, and a note says so.
         text_columns: columns whose words become features (TF-IDF).
         category_columns: columns whose values are categories, even if they are numbers.
         drop_columns: columns of the node file that are not used.
         split_column: by default split. Its cells are train, val, test or empty.
+        time_column: numbers or dates to split by: the past trains, the next validates, the last
+            tests, near 60/20/20 % of the labelled nodes. Nodes of one time are in one set.
+        split_at: two times instead of these shares: from when on nodes validate, and test.
+        group_column: groups of nodes, of which none is in two sets; every seed draws others.
         source_column, target_column: by default source/src/from and target/dst/to, else the
             first two columns.
         weight_column: by default weight or edge_weight; without one, or with ``"none"``, all edges
@@ -94,6 +100,9 @@ class TableOptions:
     category_columns: Sequence[str] | None = None
     drop_columns: Sequence[str] | None = None
     split_column: str | None = None
+    time_column: str | None = None
+    split_at: Sequence[str] | None = None
+    group_column: str | None = None
     source_column: str | None = None
     target_column: str | None = None
     weight_column: str | None = None
@@ -125,6 +134,15 @@ class TableOptions:
             if given and any(get_origin(kind) is Sequence for kind in kinds):
                 names = (value,) if isinstance(value, str) else tuple(map(str, value))
                 object.__setattr__(self, key, names)  # a text alone is one name
+        ways = [key for key in SPLITS if getattr(self, key) is not None]
+        if len(ways) > 1:
+            raise DataError(f"Expected one of {', '.join(SPLITS)} (got {' and '.join(ways)}).")
+        if self.split_at is not None and (self.time_column is None or len(self.split_at) != 2):
+            raise DataError(
+                "Expected `split_at` beside time_column, as the two times from which on nodes "
+                f"validate and test, such as 2019,2021 (got {','.join(self.split_at)!r}"
+                f"{' without time_column' if self.time_column is None else ''})."
+            )
         if self.unknown_ids == "add" and self.missing == "error":
             raise DataError(
                 "Expected missing='fill' where unknown_ids='add' (got 'error'): the nodes that are "
@@ -152,6 +170,8 @@ class TableOptions:
             present = [column for column in wanted if column in columns]
             if len(present) < len(wanted):
                 lost[key] = present if key == "drop_columns" else None
+        if "time_column" in lost:
+            lost["split_at"] = None
         return replace(self, **lost)
 
     @classmethod
@@ -173,9 +193,9 @@ class FileOptions(TableOptions):
             ``.mtx`` matrix (nodes, features), its rows in the order of the node file or of the
             adjacency; or a long table with the columns id, feature and value, one row per nonzero
             value (1 without that column), repeated ones added.
-        optional_columns: among ``label_column``, ``split_column`` and ``drop_columns``: if the
-            file does not have the column that the option names, the option is ignored. For a new
-            graph to predict on, which need not have labels.
+        optional_columns: among ``label_column``, ``drop_columns`` and the options of the split: if
+            the file does not have the column that the option names, the option is ignored. For a
+            new graph to predict on, which need not have labels.
         more_rows: folders with ``nodes.*`` and ``edges.*``, whose rows follow those of the graph:
             later nodes, and all edges that touch them. Labels and the split may be absent there.
     """

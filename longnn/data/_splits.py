@@ -4,7 +4,7 @@ Protocols are functions in one table; :func:`make_split` calls one, then checks 
 that no model can learn from is an error that says what to do. Unlabelled nodes are in no set.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,8 @@ from longnn.data._dataset import MASKS, NodeDataset
 from longnn.data._errors import DataError, few, have
 
 CARVED = 0.2  # share of nodes that becomes a missing validation set, or is held out of a search
+SHARES = (0.6, 0.8)  # where training and validation end, in shares of the labelled nodes
+DRAWS = 20  # of the order of groups; the one whose shares are nearest is taken
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,8 +68,9 @@ def make_split(dataset: NodeDataset, protocol: str | None = None, seed: int = 0)
         protocol: ``"published"`` (training takes min(class size, round(0.6 n / C)) nodes of each
             class, validation round(0.2 n) of the rest, testing all others), ``"stratified"``
             (60/20/20 % of each class), ``"geom-gcn"`` or ``"fixed"`` (the masks that came with the
-            dataset), ``"own"`` (the user's masks). Default: ``dataset.default_split``.
-            Without classes the first two are a random 60/20/20 %.
+            dataset), ``"own"`` (the user's masks), ``"time"`` (the masks of past, next and last
+            nodes), ``"group"`` (whole groups, drawn so that shares are near 60/20/20 %). Default:
+            ``dataset.default_split``. Without classes the first two are a random 60/20/20 %.
         seed: seed of the generator; for masks, which of them (modulo their number).
 
     Raises:
@@ -88,11 +91,11 @@ def make_split(dataset: NodeDataset, protocol: str | None = None, seed: int = 0)
         raise DataError(f"Expected `seed` >= 0 (got {seed}).", value=seed)
     _check_classes(dataset)
     train, val, test, notes = PROTOCOLS[chosen](dataset, seed)
-    if chosen in _SHIPPED:
+    if chosen in SHIPPED:
         _check_masks(dataset, train, val, test)
     sizes = f"train {int(train.sum())}, val {int(val.sum())}, test {int(test.sum())}"
     for name, mask in (("training", train), ("validation", val), ("test", test)):
-        if not bool(mask.any()) and not (name == "test" and chosen in _SHIPPED):
+        if not bool(mask.any()) and not (name == "test" and chosen in SHIPPED):
             raise DataError(f"Expected {name} nodes (got none: {sizes}); {_remedy(chosen)}.")
     notes += _check_training_classes(dataset, train, chosen)
     about_test = tuple(_test_notes(dataset, test))
@@ -155,15 +158,81 @@ def _own(dataset: NodeDataset, seed: int) -> _Sets:
         return train, val, test, notes
     val = _carve(dataset, train, seed)
     train = train & ~val
+    whole = "in whole groups" if "node_group" in dataset.data else ""
+    of_each = "20 % of each class" if dataset.task == "classification" else "20 %"
     notes.append(
-        f"No validation nodes were given: {int(val.sum())} of the training nodes, 20 % of each "
-        f"class drawn with seed {seed}, are used for validation."
+        f"No validation nodes were given: {int(val.sum())} of the training nodes, "
+        f"{whole or of_each} drawn with seed {seed}, are used for validation."
     )
     return train, val, test, notes
 
 
+def _by_group(dataset: NodeDataset, seed: int) -> _Sets:
+    group = dataset.data.get("node_group")
+    if group is None:
+        raise DataError(
+            "Expected groups for the split protocol 'group' (got none); name their column with "
+            "group_column."
+        )
+    count = len(torch.unique(group[dataset.labelled]))
+    if count < 3:
+        raise DataError(
+            "Expected at least three groups with labelled nodes: to train, to validate and to test "
+            f"(got {count}); name another group_column."
+        )
+    sets = _draw_groups(dataset, dataset.labelled, SHARES, seed)
+    return sets == 0, sets == 1, sets == 2, []
+
+
+def _draw_groups(
+    dataset: NodeDataset, nodes: Tensor, ends: Sequence[float], seed: int
+) -> Tensor:  # int64 (nodes,)
+    """The set of each of some nodes, -1 of the others, each of whole groups in random order.
+
+    The first set is to train: of several draws those are preferred in which it has all classes, and
+    then the one whose shares are nearest.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    _, group, counts = torch.unique(
+        dataset.data.node_group[nodes], return_inverse=True, return_counts=True
+    )
+    y = dataset.data.y[nodes] if dataset.task == "classification" else torch.zeros(len(group))
+    wanted, best = np.diff([0.0, *ends, 1.0]), None
+    for _ in range(DRAWS):
+        order = torch.randperm(len(counts), generator=generator)
+        set_of = torch.empty_like(order)
+        set_of[order] = torch.from_numpy(in_shares(counts[order].numpy(), ends))
+        drawn = set_of[group]
+        shares = np.bincount(drawn, minlength=len(wanted)) / len(drawn)
+        off = (-len(torch.unique(y[drawn == 0])), float(np.abs(shares - wanted).sum()))
+        if best is None or off < best[0]:
+            best = off, drawn
+    assert best is not None
+    return torch.full(nodes.shape, -1).masked_scatter(nodes, best[1])
+
+
+def in_shares(counts: np.ndarray, ends: Sequence[float]) -> np.ndarray:  # (values,) -> int64
+    """The set of each value, in their order: sets end near these shares of all that is counted.
+
+    No set is empty where there are values enough.
+
+    >>> in_shares(np.array([5, 3, 1, 1, 9, 1]), (0.6, 0.8)).tolist()
+    [0, 0, 0, 0, 1, 2]
+    """
+    sets, first, last = np.zeros(len(counts), dtype=np.int64), 0, len(counts) - len(ends)
+    if last < 1:
+        return np.arange(len(counts))
+    reached = counts.cumsum() / counts.sum()
+    for k, end in enumerate(ends):
+        first += 1 + int(np.abs(reached[first : last + k] - end).argmin())
+        sets[first:] += 1
+    return sets
+
+
 def _carve(dataset: NodeDataset, nodes: Tensor, seed: int) -> Tensor:
-    """A fifth of some nodes, of each class alike, bool (nodes,)."""
+    """A fifth of some nodes, bool (nodes,): of each class alike, or of whole groups."""
+    if "node_group" in dataset.data:
+        return _draw_groups(dataset, nodes, (1 - CARVED,), seed) == 1
     generator = torch.Generator().manual_seed(seed)
     y = dataset.data.y if dataset.task == "classification" else torch.zeros(len(nodes))
     carved = torch.zeros_like(nodes)
@@ -190,13 +259,15 @@ def hold_out(dataset: NodeDataset, split: Split) -> Split:
     )
 
 
-_SHIPPED = ("geom-gcn", "fixed", "own")
+SHIPPED = ("geom-gcn", "fixed", "own", "time")  # masks that came with the data
 PROTOCOLS: dict[str, Callable[[NodeDataset, int], _Sets]] = {
     "published": _published,
     "stratified": _stratified,
     "geom-gcn": _fixed,
     "fixed": _fixed,
     "own": _own,
+    "time": _fixed,
+    "group": _by_group,
 }
 
 
@@ -248,7 +319,11 @@ def _check_masks(dataset: NodeDataset, train: Tensor, val: Tensor, test: Tensor)
 
 
 def _remedy(protocol: str) -> str:
-    if protocol in _SHIPPED:
+    if protocol == "time":
+        return "three different times are needed at least; choose where sets begin with split_at"
+    if protocol == "group":
+        return "label more nodes, or name another group_column"
+    if protocol in SHIPPED:
         return "correct the masks or the split column, or use the protocol 'stratified'"
     return "label more nodes, or choose the sets with a split column"
 
@@ -268,7 +343,8 @@ def _check_training_classes(dataset: NodeDataset, train: Tensor, protocol: str) 
     if not absent:
         return []
     names = ", ".join(map(repr, absent))
-    if protocol in ("geom-gcn", "fixed"):  # Texas: a class of one node, often not in train
+    # Texas: a class of one node, often not in train. Others come later, or are of one group.
+    if protocol in ("geom-gcn", "fixed", "time", "group"):
         return [f"No training node has class {names}: it cannot be learned in this split."]
     raise DataError(
         f"Expected a training node of each class (got none of {names}); {_remedy(protocol)}."

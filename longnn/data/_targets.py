@@ -6,7 +6,7 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor
 
-from longnn.data._dataset import MASKS, TASKS, UNLABELLED, Task, known_labels
+from longnn.data._dataset import BESIDE, MASKS, TASKS, UNLABELLED, Task, known_labels
 from longnn.data._errors import DataError, counted, have, was
 from longnn.data._features import plain_tensor
 from longnn.data._tensors import GraphTensors
@@ -21,9 +21,16 @@ class Answers(NamedTuple):
     y: Tensor
     task: Task
     classes: tuple[str, ...]
-    masks: dict[str, Tensor]
+    beside: dict[str, Tensor]  # masks and groups
     notes: tuple[str, ...] = ()
     mask_notes: tuple[str, ...] = ()
+
+    @property
+    def default_split(self) -> str:
+        """The protocol of splits that these ask for."""
+        if any(key in self.beside for key in MASKS):
+            return "own"
+        return "group" if "node_group" in self.beside else "stratified"
 
     @property
     def labelled(self) -> Tensor:
@@ -34,10 +41,10 @@ class Answers(NamedTuple):
 def read_answers(
     data: GraphTensors, task: Task | None, classes: Sequence[str] | None, nodes: int
 ) -> Answers:
-    """Labels ``y`` and masks of a graph, which needs neither features nor edges.
+    """Labels ``y``, masks and groups of a graph, which needs neither features nor edges.
 
     Args:
-        data: ``y`` and masks, each of them perhaps absent.
+        data: ``y``, masks and ``node_group``, each of them perhaps absent.
         task: by default classification for whole numbers.
         classes: names of the classes; by default the numbers that occur.
         nodes: their number.
@@ -49,8 +56,13 @@ def read_answers(
         notes = many_classes_note("`y`", len(classes)) if guessed else []
     elif task == "multilabel" and classes is None:
         classes = [str(c) for c in range(y.shape[1])]
-    masks, mask_notes = read_masks(data, known_labels(y, task))
-    return Answers(y, task, tuple(classes or ()), masks, tuple(notes), tuple(mask_notes))
+    beside, mask_notes = read_masks(data, known_labels(y, task))
+    beside |= {
+        key: plain_tensor(data[key], key).to_dense().to(kind)
+        for key, kind in BESIDE.items()
+        if data.get(key) is not None
+    }
+    return Answers(y, task, tuple(classes or ()), beside, tuple(notes), tuple(mask_notes))
 
 
 def read_labels(y: object, task: Task | None, nodes: int) -> tuple[Tensor, Task]:

@@ -26,10 +26,18 @@ FEW = 30  # test nodes; below it a count says more than a per cent
 DRAWN = 2  # filters that are drawn and described one by one; more are a stack
 COUNTING = 3  # columns that a sentence names
 NAMED = 10  # classes or eigenvalues listed in a sentence
-EXCHANGEABLE = (
-    "The split was given, not drawn: intervals and sets hold what they state for nodes like the "
-    "validation nodes. If the split is by time, group or place, others may be farther off."
-)
+#: What a split of a kind means for intervals.
+EXCHANGEABLE = {
+    **dict.fromkeys(
+        ("own", "fixed"),
+        "The split was given, not drawn: intervals and sets hold what they state for nodes like "
+        "the validation nodes. If the split is by time, group or place, others may be farther off.",
+    ),
+    "time": "The split is by time: intervals and sets hold what they state for nodes of the time "
+    "of the validation nodes. Later ones may be farther off.",
+    "group": "The split is by groups, within which errors may go together: of few groups, more or "
+    "fewer nodes than stated may lie in their intervals and sets.",
+}
 SETS = {"train": "training", "val": "validation", "test": "test"}
 
 
@@ -91,6 +99,8 @@ def model_name(run: RunRecord) -> str:
 
 def protocol_name(run: RunRecord, split: SplitRecord) -> str:
     """How a split was made; where nodes have no single class, none is balanced over classes."""
+    if split.protocol in ("time", "group"):
+        return "time-ordered" if split.protocol == "time" else "grouped"
     drawn = split.protocol in ("published", "stratified")
     return "random" if drawn and run.data.task != "classification" else split.protocol
 
@@ -106,7 +116,9 @@ def splits_text(run: RunRecord) -> str:
     name, count = protocols_text(run), len(run.repeats)
     if count == 1:
         return f"one {name} split"
-    if run.over_nodes:
+    # Without test nodes nothing says that masks are the same; seldom there are several sets.
+    untested = not any(repeat.split.test for repeat in run.repeats)
+    if run.over_nodes or (untested and {kind for kind, _ in splits} <= {"own", "time"}):
         return f"{count} runs on one {name} split"
     if len(splits) == count:
         return f"{count} {name} splits"
@@ -442,8 +454,8 @@ def split_notes(run: RunRecord) -> list[str]:
     notes = dict.fromkeys(note for repeat in run.repeats for note in repeat.split.notes)
     shifted = shift_text(run)
     whose = {repeat.split.protocol for repeat in run.repeats if repeat.covered is not None}
-    alike = EXCHANGEABLE if whose & {"own", "fixed"} else ""
-    return [*notes, *(note for note in (shifted, alike) if note)]
+    alike = dict.fromkeys(text for kind, text in EXCHANGEABLE.items() if kind in whose)
+    return [*notes, *([shifted] if shifted else []), *alike]
 
 
 def shift_text(run: RunRecord) -> str:

@@ -18,7 +18,7 @@ import torch
 from longnn._base.files import writing
 from longnn._base.schema import Shape, to_plain
 from longnn.data import Source
-from longnn.data._dataset import MASKS, Task
+from longnn.data._dataset import BESIDE, MASKS, Task
 from longnn.data._edgetable import whole_numbers
 from longnn.data._encoding import Encoding
 from longnn.data._scaling import Scaling
@@ -29,8 +29,8 @@ from longnn.store._arrays import NAME, ArrayFile, Manifest
 OFFSETS, NEIGHBOURS, WEIGHTS = "offsets.npy", "neighbours.npy", "weights.npy"
 FEATURES, DEGREES = "features.npy", "degrees.npy"
 IDS = "ids.parquet"  # one column `id`, one row per node
-#: What is asked of the nodes, by the names of a dataset's tensors; masks may be absent.
-ANSWERS = {key: f"{key}.npy" for key in ("y", *MASKS)}
+#: What is asked of the nodes, by the names of a dataset's tensors; all but labels may be absent.
+ANSWERS = {key: f"{key}.npy" for key in ("y", *MASKS, *BESIDE)}
 #: All files that a preparation writes.
 FILES = re.compile(
     rf"(type\d+_)?(back_)?({OFFSETS}|{NEIGHBOURS}|{WEIGHTS})|{FEATURES}|{DEGREES}|{IDS}|{NAME}|"
@@ -168,7 +168,7 @@ class GraphStore:
 
     @property
     def answers(self) -> dict[str, torch.Tensor]:
-        """Labels and masks, as a dataset has them."""
+        """Labels, masks and groups, as a dataset has them."""
         names = {key: name for key, name in ANSWERS.items() if name in self.manifest.files}
         arrays = {key: self.array(name) for key, name in names.items()}
         return {key: torch.from_numpy(np.array(array)) for key, array in arrays.items()}

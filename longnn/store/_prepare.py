@@ -247,9 +247,9 @@ class Ingest:
             nodes.notes += [] if options.isolated == "drop" else listed.notes
             counts, occurring, told = self._write_edges(types, numbered, options)
         self.tell("reading nodes")
-        given = GraphTensors(y=nodes.y, **nodes.masks)
+        given = GraphTensors(y=nodes.y, **nodes.beside)
         answers = read_answers(given, options.task or nodes.task, nodes.classes, nodes.count or 0)
-        tensors = GraphTensors(y=answers.y, **answers.masks)
+        tensors = GraphTensors(y=answers.y, **answers.beside)
         write_nodes(self.folder, nodes.known_ids, tensors, counts.degrees[0])
         self._write_features(nodes, options, counts, files.features)
         tally, weighted = counts.tally, numbered.weighted
@@ -271,7 +271,7 @@ class Ingest:
             targets=tuple(nodes.targets),
             feature_names=nodes.feature_names,
             open_features=nodes.open_features,
-            default_split="own" if answers.masks else "stratified",
+            default_split=nodes.default_split or answers.default_split,
             one_way=tally.one_way,
             directed=counts.directed,
             types=tuple(occurring),

@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -261,9 +262,10 @@ class Job:
         honest, views = None, list[Tensor]()
         if sound:
             use, each_said = config.known_answers, [one.predicted for one in sound.values()]
+            how = self._how_known(config, split)
             around = None if use == "none" else self._around(each_said[0].dtype)
             sets = (self.dataset.data.y.cpu(), split.train.cpu(), split.val.cpu())
-            views = views_of(around, each_said, *sets, problem.task, only_train=use == "train")
+            views = views_of(around, each_said, *sets, problem.task, **how)
             heard = (problem.labels.cpu()[split.val.cpu()], problem.task)
             votes, honest = votes_of(views, *heard), honest_votes(views, *heard)
             weights |= dict(zip(sound, votes.tolist(), strict=True))
@@ -328,7 +330,8 @@ class Job:
             return fitted, honest
         task, y, plain = self.dataset.task, self.dataset.data.y.cpu(), fitted.predicted
         train, val = fitted.split.train.cpu(), fitted.split.val.cpu()
-        learned = learn(around, plain, y, train, val, task, only_train=use == "train")
+        how = self._how_known(fitted.config, fitted.split)
+        learned = learn(around, plain, y, train, val, task, **how)
         after = corrected(honest, learned.honest, task)
         if learned.filter.used and self._order_of(after, y[val]) < self._order_of(honest, y[val]):
             learned = learned._replace(filter=learned.filter.silent())
@@ -343,6 +346,16 @@ class Job:
             told=Told.collect(self.dataset.ids, learned.rests, plain),
             plain=plain,
         ), honest
+
+    def _how_known(self, config: Config, split: Split) -> dict[str, Any]:
+        """Whose answers are known, see :func:`learn`.
+
+        Nodes to predict may be of other times or groups than all known nodes. So are validation
+        nodes, if they hear of training nodes alone; what is learned there holds for the others.
+        """
+        group = self.dataset.data.get("node_group")
+        apart = split.protocol == "time" or group is not None
+        return {"only_train": apart or config.known_answers == "train", "group": group}
 
     def _order_of(self, said: Tensor, labels: Tensor) -> float:
         """The headline score of some nodes where it judges an order: where one class is rare, the

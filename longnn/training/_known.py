@@ -379,6 +379,7 @@ def learn(
     task: Task,
     *,
     only_train: bool = False,
+    group: Tensor | None = None,  # (nodes,) int64
 ) -> Learned:
     """Learn the filter on the validation nodes.
 
@@ -388,6 +389,7 @@ def learn(
         train, val: which nodes were fitted, and which were not.
         task: what is predicted.
         only_train: whether answers of validation nodes are not to be known at prediction.
+        group: of each node: what is learned of some groups is judged on others.
     """
     r = rests_of(labels, predicted, task)
     groups = [slice(None)] if task == "classification" else _singles(r.shape[1])
@@ -398,7 +400,10 @@ def learn(
     fold = fold_numbers(predicted, r, train, val & told)
     rests = Rests(torch.where(told[:, None], r, torch.nan), fold)
     signals = around.signals(rests)  # (covariances, nodes, outputs)
-    judged = fold_numbers(predicted, r, val)[val]  # folds of the validation nodes, to judge by
+    # Folds of the validation nodes, to judge by.
+    judged = fold_numbers(predicted, r, val)[val]
+    if group is not None:
+        judged = torch.unique(group[val], return_inverse=True)[1] % FOLDS
     said, truth = predicted[val], labels[val]
     honest, found = torch.zeros_like(r[val]), []
     for g in groups:
@@ -423,8 +428,7 @@ def views_of(
     train: Tensor,
     val: Tensor,
     task: Task,
-    *,
-    only_train: bool = False,
+    **how: Any,
 ) -> list[Tensor]:  # (members, validation nodes) or (members, validation nodes, outputs)
     """What votes on members are cast by: what each says of the validation nodes; and of numbers
     what it says with known answers, if votes by both leave less unexplained.
@@ -435,7 +439,7 @@ def views_of(
     Args:
         around: the graph; None where known answers are not to be used.
         predicted: by each member, of all nodes that are asked about.
-        labels, train, val, task, only_train: see :func:`learn`.
+        labels, train, val, task, how: see :func:`learn`.
     """
     alone = torch.stack([p[val] for p in predicted])
     if around is None or task != "regression" or int((train | val).sum()) > MANY:
@@ -443,7 +447,7 @@ def views_of(
     kept = around
 
     def told(p: Tensor) -> Tensor:
-        learned = learn(kept, p, labels, train, val, task, only_train=only_train)
+        learned = learn(kept, p, labels, train, val, task, **how)
         return corrected(p[val], learned.honest, task)
 
     views = [alone, torch.stack([told(p) for p in predicted])]
@@ -483,7 +487,7 @@ def _fit(
     """Coefficients, gain, its certainty, and the changes that others' coefficients make."""
     none = [0.0] * len(signals)
     silent = torch.zeros(signals.shape[1:])
-    if int(there.sum()) < FEWEST:
+    if int(there.sum()) < FEWEST or len(fold[there].unique()) < 2:
         return none, 0.0, 0.0, silent
     x, p, y, fold = signals[:, there].double(), said[there].double(), truth[there], fold[there]
     unit = x.square().mean((1, 2)).sqrt().clamp_min(_LEAST)

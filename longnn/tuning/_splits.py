@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from longnn.config import Config
 from longnn.data import NodeDataset, Split, make_split
+from longnn.data._splits import SHIPPED
 from longnn.training import Population, fit
 from longnn.tuning._record import FinalistRecord, Finalists, TrialRecord
 from longnn.tuning._training import best_score, finite
@@ -18,8 +19,6 @@ from longnn.tuning._training import best_score, finite
 REPORTING_SEEDS = range(100)
 #: The first seed of a search; repeat r uses the r-th from here.
 FIRST_SEED = 1000
-#: Protocols whose splits came with the data.
-SHIPPED = ("geom-gcn", "fixed", "own")
 #: Further splits for each finalist.
 FURTHER = 5
 

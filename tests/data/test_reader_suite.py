@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from longnn.data import DataError, load
+from longnn.data._dataset import BESIDE
 from longnn.store import prepare
 from longnn.store._disk import load_stored
 
@@ -23,6 +24,13 @@ EDGES = "source,target\na,b\nb,c\nc,d\nd,a\na,c\n"
 NODES = "id,size,hue,label\na,1,red,x\nb,2.5,blue,y\nc,4,red,x\nd,7,blue,\n"
 NUMBERS = "source,target\n0,1\n1,2\n2,3\n3,0\n"
 
+#: Five nodes and when, where and how often each was asked.
+DAYS = (
+    "id,size,year,month,state,w,label\n"
+    "a,1,2019,2019-05,ny,1,x\nb,2,2021,2021-01,ny,2,y\nc,4,2020,2020-12,ca,0.5,x\n"
+    "d,7,2019,2019-07-04,tx,3,y\ne,7,,,,,\n"
+)
+DAY_EDGES = EDGES + "d,e\n"
 #: Name → edges, nodes, options, and words of the error, or None where there is none.
 CASES = {
     "plain": (EDGES, NODES, {}, None),
@@ -290,6 +298,56 @@ CASES |= {
         {},
         r"line {8}, column 'edge_type': Expected the type of an edge \(got an empty cell\)",
     ),
+    "by year": (DAY_EDGES, DAYS, {"time_column": "year", "drop_columns": ["month"]}, None),
+    "by month, from two on": (
+        DAY_EDGES,
+        DAYS,
+        {"time_column": "month", "split_at": ["2020", "2021-01"]},
+        None,
+    ),
+    "by group": (DAY_EDGES, DAYS, {"group_column": "state", "feature_columns": ["size"]}, None),
+    "a word is no time": (
+        DAY_EDGES,
+        DAYS.replace("2021-01", "spring"),
+        {"time_column": "month"},
+        r"line {3}, column 'month': Expected a date .* \(got 'spring'\); a time is a number, or",
+    ),
+    "a word among years is no time": (
+        DAY_EDGES,
+        DAYS.replace("2021,", "soon,"),
+        {"time_column": "year"},
+        r"line {3}, column 'year': Expected a number \(got 'soon'\). A time is a number, or a date",
+    ),
+    "a labelled node without a time": (
+        DAY_EDGES,
+        DAYS.replace("2020,", ","),
+        {"time_column": "year"},
+        r"line {4}, column 'year': Expected a time for every labelled node \(got an empty cell\)",
+    ),
+    "a labelled node without a group": (
+        DAY_EDGES,
+        DAYS.replace("ca", ""),
+        {"group_column": "state"},
+        r"line {4}, column 'state': Expected a group for every labelled node \(got an empty cell",
+    ),
+    "years for months": (
+        DAY_EDGES,
+        DAYS,
+        {"time_column": "year", "split_at": ["2020-01-01", "2021-01-01"]},
+        r"column 'year': Expected `split_at` as two numbers, as the column has",
+    ),
+    "a time without an end": (
+        DAY_EDGES,
+        DAYS,
+        {"time_column": "year", "split_at": ["2020"]},
+        r"Expected `split_at` beside time_column, as the two times .* \(got '2020'\)",
+    ),
+    "two ways to split": (
+        DAY_EDGES,
+        DAYS,
+        {"time_column": "year", "group_column": "state"},
+        r"Expected one of split_column, time_column, group_column \(got time_column and group_col",
+    ),
     "words": (EDGES, WORDS, {"text_columns": ["note"]}, None),
     "a feature file": (EDGES, NODES, {}, None, LONG),
     "a feature file alone": (EDGES, "id,label\na,x\nb,y\nc,x\nd,\n", {}, None, LONG),
@@ -372,7 +430,7 @@ def assert_alike(memory, disk):
     *said, size = disk.notes
     assert list(memory.notes) == said
     assert "take about" in size
-    for name in ("train_mask", "val_mask", "test_mask"):
+    for name in ("train_mask", "val_mask", "test_mask", *BESIDE):
         masks = [each.data.get(name) for each in (memory, disk)]
         assert (masks[0] is None) == (masks[1] is None)
         assert masks[0] is None or torch.equal(*masks)

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -9,6 +10,7 @@ from torch_geometric.data import Data
 from longnn.data import DataError, from_data, make_split
 from longnn.data._card import untested
 from longnn.data._named import load_named
+from longnn.data._splits import hold_out, in_shares
 
 RANDOM = ("published", "stratified")
 
@@ -45,6 +47,79 @@ def test_random_protocols_partition_the_labelled_nodes(protocol, task):
         again = sets(d, protocol, seed)
         assert all(torch.equal(a, b) for a, b in zip((train, val, test), again, strict=True))
         assert not torch.equal(train, sets(d, protocol, seed + 1)[0])
+
+
+def grouped(sizes, y=None):
+    """Nodes in groups of these sizes, mixed."""
+    group = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    group = group[torch.randperm(len(group), generator=torch.Generator().manual_seed(1))]
+    return ring(torch.linspace(0, 1, len(group)) if y is None else y(group), node_group=group)
+
+
+def test_groups_stay_together_and_seeds_draw_others():
+    sizes = [1, 2, 3, 5, 8, 13, 21, 34, 20, 30, 9, 7]
+    d, drawn = grouped(sizes), set()
+    assert d.default_split == "group"
+    for seed in range(6):
+        masks = sets(d, None, seed)
+        assert torch.equal(sum(mask.int() for mask in masks), torch.ones(sum(sizes)).int())
+        each = [set(d.data.node_group[mask].tolist()) for mask in masks]
+        assert sum(map(len, each)) == len(sizes)  # none has nodes on two sides
+        share = np.array([int(mask.sum()) for mask in masks]) / sum(sizes)
+        assert np.abs(share - (0.6, 0.2, 0.2)).max() < 0.06
+        assert all(torch.equal(*pair) for pair in zip(masks, sets(d, None, seed), strict=True))
+        drawn.add(tuple(sorted(each[2])))
+    assert len(drawn) > 3
+
+
+def test_groups_that_train_have_all_classes():
+    d = grouped([10] * 10, lambda group: (group < 3).long())
+    for seed in range(8):
+        assert not any("No training" in note for note in make_split(d, seed=seed).notes)
+
+
+def test_groups_stay_together_where_validation_or_a_held_out_part_is_drawn():
+    d = grouped([10] * 10)
+    d.data.train_mask = d.data.node_group < 8
+    d.data.test_mask = ~d.data.train_mask
+    split = make_split(d, "own", 3)
+    assert split.sizes == (60, 20, 20)
+    assert "20 of the training nodes, in whole groups drawn" in split.notes[0]
+    for made in (split, hold_out(d, make_split(d, "group", 3))):
+        each = [set(d.data.node_group[mask].tolist()) for mask in (made.train, made.val, made.test)]
+        assert sum(map(len, each)) == len(set.union(*each))
+
+
+@pytest.mark.parametrize(
+    ("d", "message"),
+    [
+        (grouped([20, 20]), r"at least three groups .* \(got 2\); name another group_column"),
+        (ring(labels(20, 20)), r"groups for the split protocol 'group' \(got none\); name their"),
+    ],
+)
+def test_groups_that_make_no_split(d, message):
+    with pytest.raises(DataError, match=message):
+        make_split(d, "group")
+
+
+def test_every_labelled_node_has_a_group():
+    group = torch.arange(20).where(torch.arange(20) != 7, -1)
+    with pytest.raises(DataError, match=r"`node_group` >= 0 of every labelled node \(got -1 of"):
+        ring(labels(10, 10), node_group=group)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_values_in_shares(seed):
+    """Against all ways to cut: no set is empty, and each end is the nearest that is left."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 9, size=rng.integers(3, 9))
+    made = in_shares(counts, (0.6, 0.8))
+    reached = counts.cumsum() / counts.sum()
+    first, second = np.searchsorted(made, 1), np.searchsorted(made, 2)
+    assert made.tolist() == sorted(made)
+    assert {*made} == {0, 1, 2}
+    assert abs(reached[first - 1] - 0.6) == np.abs(reached[:-2] - 0.6).min()
+    assert abs(reached[second - 1] - 0.8) == np.abs(reached[first:-1] - 0.8).min()
 
 
 def test_global_random_state_is_left_alone():
@@ -129,7 +204,9 @@ class TestMasks:
         assert split.sizes == (12, 3, 5)
         parts = [int((split.val & (self.y == c)).sum()) for c in (0, 1)]
         assert parts == [1, 2]  # 20 % of each class
-        assert any("3 of the training nodes" in note for note in split.notes)
+        assert "3 of the training nodes, 20 % of each class drawn" in split.notes[0]
+        numbers = ring(self.y.float(), train_mask=train, test_mask=~train)
+        assert "20 % drawn with seed 4" in make_split(numbers, "own", 4).notes[0]
         assert torch.equal(split.val, make_split(d, "own", 4).val)
 
     def test_no_test_nodes_is_said(self):
@@ -235,7 +312,7 @@ def test_labels_that_make_no_split(protocol, y, message):
 
 def test_bad_arguments():
     d = ring(labels(10, 10))
-    with pytest.raises(DataError, match=r"stratified, geom-gcn, fixed, own \(got 'random'"):
+    with pytest.raises(DataError, match=r"geom-gcn, fixed, own, time, group \(got 'random'"):
         make_split(d, "random")
     with pytest.raises(DataError, match=r"`seed` >= 0 \(got -1"):
         make_split(d, "published", -1)

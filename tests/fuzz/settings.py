@@ -135,7 +135,7 @@ def space(draw, folder):
 
 _COUNTS = ("0", "1", "2", "5", "40", "1000000000", "1000000000000", "9223372036854775807", "-1")
 _COLUMNS = ("id", "size", "hue", "label", "source", "target", "id,size", "size,size", "label,hue")
-_OF = ("id", "label", "split", "source", "target", "weight", "type")
+_OF = ("id", "label", "split", "time", "group", "source", "target", "weight", "type")
 #: Options of loaders, with values of the right kind.
 DATA = {
     "files": {
