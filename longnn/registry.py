@@ -149,8 +149,8 @@ OPTIONS: dict[str, Option] = {
     "output_degree": Option("degree of one more filter, on the class scores; 0 for none"),
     "heads": Option("heads of the attention; they must divide the hidden units"),
     "columns": Option(
-        "what trees see: a node's own columns; averages over its neighbours, too; or around it, their "
-        "spread and extremes as well",
+        "what trees see: a node's own columns; averages over its neighbours, too; or (around) "
+        "their spread and extremes as well",
         ("alone", "neighbours", "around"),
     ),
     "leaves": Option("leaves of each tree"),

@@ -6,8 +6,8 @@ what it has by that. The values here were chosen on development tables, by nodes
 training (docs/results/presets.md). ``python -m lab study tables`` tests the choice on other tables.
 
 A portfolio is a list of complementary configurations that are trained side by side and joined:
-data, in ``portfolio.toml``, one table per preset and member, chosen by
-validation nodes (docs/results/portfolio.md). What they leave open (seed, split, device, ...) is the user's.
+data, in ``portfolio.toml``, one table per preset and member, chosen by validation nodes
+(docs/results/portfolio.md). What they leave open (seed, split, device, ...) is the user's.
 """
 
 import functools
