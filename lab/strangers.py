@@ -24,15 +24,15 @@ import numpy as np
 from sklearn import datasets as bundled
 from sklearn.neighbors import kneighbors_graph
 
-#: Columns by name, pairs of nodes, and the column to predict.
-Table = tuple[Mapping[str, Sequence[Any]], Iterable[tuple[int, int]], str]
+#: Columns by name, and pairs of nodes.
+Table = tuple[Mapping[str, Sequence[Any]], Iterable[tuple[int, int]]]
 
 
-def write_table(name: str, folder: Path) -> str:
-    """Write ``nodes.csv`` and ``edges.csv`` of a table, if they are not there; its label column."""
-    columns, edges, label = TABLES[name]()
+def write_table(name: str, folder: Path) -> None:
+    """Write ``nodes.csv`` and ``edges.csv`` of a table, if they are not there."""
     if folder.is_dir():
-        return label
+        return
+    columns, edges = TABLES[name][0]()
     folder.mkdir(parents=True)
     with (folder / "nodes.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -90,14 +90,13 @@ def _airfields(kind: str) -> Table:
         "ranch": [int("Ranch" in r["name"] or "Farm" in r["name"]) for r in rows],
         "elevation": [float(r["elevation"]) for r in rows],
     }
-    label = "elevation"
     if kind == "place":
         place = {"lat": lat.round(3), "lon": lon.round(3), "state": [r["subd"] for r in rows]}
         columns = {**place, **columns}
     if kind == "rare":
         del columns["private"]
-        columns, label = {**columns, "lat": lat.round(2)}, "has_iata"
-    return columns, _nearest(_on_sphere(lat, lon), 5), label
+        columns["lat"] = lat.round(2)
+    return columns, _nearest(_on_sphere(lat, lon), 5)
 
 
 def _towns(label: str) -> Table:
@@ -117,7 +116,7 @@ def _towns(label: str) -> Table:
         columns["vowels"] = [round(sum(c in "aeiou" for c in n) / len(n), 3) for n in lower]
     else:
         columns |= {"lat": lat, "lon": lon}
-    return columns, _nearest(_on_sphere(lat, lon), 8), label
+    return columns, _nearest(_on_sphere(lat, lon), 8)
 
 
 def _power(case: str, label: str) -> Table:
@@ -150,9 +149,9 @@ def _power(case: str, label: str) -> Table:
     columns: dict[str, Any] = {"gen": gen.round(2), "shunt": shunt.round(2)}
     columns["kv"] = [v if v in usual else "other" for v in volts]
     if label == "kv":
-        return {**columns, "p": p.round(2), "q": q.round(2)}, edges, label
+        return {**columns, "p": p.round(2), "q": q.round(2)}, edges
     load = (np.sign(p) * np.log1p(np.abs(p))).round(4)
-    return {**columns, "has_load": (p != 0).astype(int), "load": load}, edges, label
+    return {**columns, "has_load": (p != 0).astype(int), "load": load}, edges
 
 
 def _water(network: str) -> Table:
@@ -200,7 +199,7 @@ def _houses() -> Table:
             at += field[16]
         rows.append(row)
     points = [[float(row.pop("x")), float(row.pop("y"))] for row in rows]
-    return _some(rows, " ".join(n for n in rows[0] if n != "station")), _nearest(points, 5), "price"
+    return _some(rows, " ".join(n for n in rows[0] if n != "station")), _nearest(points, 5)
 
 
 def _bundled(name: str, label: str, scaled: bool) -> Table:
@@ -209,7 +208,7 @@ def _bundled(name: str, label: str, scaled: bool) -> Table:
     x, words = table.data, table.target if label == "number" else [f"k{v}" for v in table.target]
     columns = {f"x{k}": x[:, k].round(5) for k in range(x.shape[1])}
     near = (x - x.mean(0)) / x.std(0) if scaled else x
-    return {**columns, label: words}, _nearest(near, 5), label
+    return {**columns, label: words}, _nearest(near, 5)
 
 
 def _old(name: str) -> list[dict[str, str]]:
@@ -224,19 +223,19 @@ def _old(name: str) -> list[dict[str, str]]:
 def _diamonds() -> Table:
     rows = _sample(_old("diamonds"), 4000)
     edges = _nearest_in(rows, ("carat", "depth", "table"), 6)
-    return _some(rows, "cut color clarity depth table carat price"), edges, "price"
+    return _some(rows, "cut color clarity depth table carat price"), edges
 
 
 def _quakes() -> Table:
     rows = _old("quakes")
     points = [[float(row["lat"]), float(row["long"])] for row in rows]
-    return _some(rows, "mag stations depth"), _nearest(points, 6), "depth"
+    return _some(rows, "mag stations depth"), _nearest(points, 6)
 
 
 def _loans() -> Table:
     names = "dir hir lvr ccs mcs pbcr dmi self single uria comdominiom black deny"
     rows = [r for r in _old("Hdma") if all(v not in ("", "NA") for v in r.values())]
-    return _some(rows, names), _nearest_in(rows, ("dir", "hir", "lvr", "ccs", "mcs"), 6), "deny"
+    return _some(rows, names), _nearest_in(rows, ("dir", "hir", "lvr", "ccs", "mcs"), 6)
 
 
 def _medical() -> Table:
@@ -244,7 +243,7 @@ def _medical() -> Table:
     rows = _old("MedExp")
     spent = [round(float(np.log1p(float(row["med"]))), 3) for row in rows]
     edges = _nearest_in(rows, ("linc", "age", "educdec", "ndisease", "lfam"), 5)
-    return {**_some(rows, names), "log_spent": spent}, edges, "log_spent"
+    return {**_some(rows, names), "log_spent": spent}, edges
 
 
 def _wages() -> Table:
@@ -254,7 +253,7 @@ def _wages() -> Table:
         years[row["nr"]].append(i)
     edges = [pair for own in years.values() for pair in itertools.pairwise(own)]
     names = "year school exper union ethn married health industry occupation residence wage"
-    return _some(rows, names), edges, "wage"
+    return _some(rows, names), edges
 
 
 def _visits() -> Table:
@@ -265,31 +264,31 @@ def _visits() -> Table:
         villages[row["commune"]].append(i)
     met = [(a, int(b)) for own in villages.values() for a in own for b in draw.choice(own, 3)]
     names = "lnhhexp age sex married educ illness injury illdays insurance pharvis"
-    return _some(rows, names), sorted({(min(e), max(e)) for e in met if e[0] != e[1]}), "pharvis"
+    return _some(rows, names), sorted({(min(e), max(e)) for e in met if e[0] != e[1]})
 
 
-#: The tables by name.
-TABLES: dict[str, Callable[[], Table]] = {
-    "airfields-height": lambda: _airfields("height"),
-    "airfields-height-place": lambda: _airfields("place"),
-    "airfields-code": lambda: _airfields("rare"),
-    "towns-people": lambda: _towns("log_people"),
-    "towns-country": lambda: _towns("country"),
-    "power2869-voltage": lambda: _power("case2869pegase", "kv"),
-    "power2869-load": lambda: _power("case2869pegase", "load"),
-    "power6495-voltage": lambda: _power("case6495rte", "kv"),
-    "power6495-load": lambda: _power("case6495rte", "load"),
-    "water-ky4": lambda: _water("ky4"),
-    "water-ky10": lambda: _water("ky10"),
-    "water-net6": lambda: _water("Net6"),
-    "houses-baltimore": _houses,
-    "digits": lambda: _bundled("digits", "digit", False),
-    "diabetes": lambda: _bundled("diabetes", "number", False),
-    "cancer": lambda: _bundled("breast_cancer", "kind", True),
-    "diamonds": _diamonds,
-    "quakes-depth": _quakes,
-    "loans-denied": _loans,
-    "medical": _medical,
-    "wages": _wages,
-    "visits": _visits,
+#: The tables by name, and what is predicted.
+TABLES: dict[str, tuple[Callable[[], Table], str]] = {
+    "airfields-height": (lambda: _airfields("height"), "elevation"),
+    "airfields-height-place": (lambda: _airfields("place"), "elevation"),
+    "airfields-code": (lambda: _airfields("rare"), "has_iata"),
+    "towns-people": (lambda: _towns("log_people"), "log_people"),
+    "towns-country": (lambda: _towns("country"), "country"),
+    "power2869-voltage": (lambda: _power("case2869pegase", "kv"), "kv"),
+    "power2869-load": (lambda: _power("case2869pegase", "load"), "load"),
+    "power6495-voltage": (lambda: _power("case6495rte", "kv"), "kv"),
+    "power6495-load": (lambda: _power("case6495rte", "load"), "load"),
+    "water-ky4": (lambda: _water("ky4"), "elevation"),
+    "water-ky10": (lambda: _water("ky10"), "elevation"),
+    "water-net6": (lambda: _water("Net6"), "elevation"),
+    "houses-baltimore": (_houses, "price"),
+    "digits": (lambda: _bundled("digits", "digit", False), "digit"),
+    "diabetes": (lambda: _bundled("diabetes", "number", False), "number"),
+    "cancer": (lambda: _bundled("breast_cancer", "kind", True), "kind"),
+    "diamonds": (_diamonds, "price"),
+    "quakes-depth": (_quakes, "depth"),
+    "loans-denied": (_loans, "deny"),
+    "medical": (_medical, "log_spent"),
+    "wages": (_wages, "wage"),
+    "visits": (_visits, "pharvis"),
 }

@@ -93,7 +93,8 @@ def _source(context: Context, name: str) -> tuple[str, dict[str, str]]:
     if name in practice.TABLES:
         return str(folder / "tables" / name), {}
     path = folder / "strangers" / name
-    return str(path), {"label_column": write_table(name, path)}
+    write_table(name, path)
+    return str(path), {"label_column": BUILDERS[name][1]}
 
 
 def _load(context: Context, name: str) -> NodeDataset:
