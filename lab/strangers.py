@@ -41,7 +41,6 @@ def write_table(name: str, folder: Path) -> None:
         writer.writerows([f"n{i}", *row] for i, row in enumerate(rows))
     with (folder / "edges.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["source", "target"], *([f"n{a}", f"n{b}"] for a, b in edges)])
-    return label
 
 
 def _file(package: str, path: str) -> Path:
@@ -178,11 +177,8 @@ def _water(network: str) -> Table:
         if a in at and b in at and a != b:
             edges.add((min(at[a], at[b]), max(at[a], at[b])))
     columns: dict[str, Any] = {"demand": [demand[n] for n in at], "pipe": length.round(1)}
-    return (
-        {**columns, "diameter": wide, "elevation": list(height.values())},
-        sorted(edges),
-        "elevation",
-    )
+    columns |= {"diameter": wide, "elevation": list(height.values())}
+    return columns, sorted(edges)
 
 
 def _houses() -> Table:
