@@ -158,21 +158,11 @@ class TestLike:
         edges, nodes = write("e2.csv", "source,target\na,c\n"), write("n2.csv", header + rows)
         return Source.resolve(edges, nodes, options=options).like(old).load()
 
-    def test_columns_are_carried_over(self, write, old):
-        d = self.load(write, old, "id,g,f,kind\n")
-        assert d.feature_names == ("f",)
-        assert d.classes == ("2",)
-        assert d.name == "e2"
-
     def test_labels_and_splits_may_be_absent(self, write, old):
         d = self.load(write, old, "id,g,f\n")
         assert d.feature_names == ("f",)
         assert not d.labelled.any()
         assert d.num_splits == 0
-
-    def test_features_may_not(self, write, old):
-        with pytest.raises(DataError, match="Expected a feature column 'f'"):
-            self.load(write, old, "id,g,kind\n")
 
     def test_what_was_said_of_the_new_graph_must_hold(self, write, old):
         assert self.load(write, old, "id,f,sort\n", label_column="sort").classes == ("1",)

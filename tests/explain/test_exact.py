@@ -8,7 +8,7 @@ import torch
 
 from longnn.explain import explain_model, explain_nodes
 from longnn.explain._forms import WAYS
-from tests.explain.cases import ARROWS, COUNT, HERE, THERE, arrows, double_model, make_trained
+from tests.explain.cases import ARROWS, COUNT, HERE, arrows, double_model, make_trained
 
 NODES = [0, 3, 7, 22]
 #: Every form that is exact: shared and own filters, transforms, places of the filter, self loops.
@@ -226,15 +226,6 @@ def test_blocks_of_nodes_give_the_same(monkeypatch):
         np.testing.assert_allclose(e.features, f.features, atol=1e-15)
     for name, table in explain_model(trained, HERE).tables.items():
         pd.testing.assert_frame_equal(table.to_pandas(), overview.tables[name].to_pandas())
-
-
-def test_another_graph_is_explained():
-    trained = make_trained("lon", repeats=1)
-    problem = trained.problem(THERE)
-    scores = trained.models[0].scores(problem.features, problem.operator).detach()
-    e = explain_nodes(trained, THERE, [30])[0]
-    assert e.score == pytest.approx(float(scores[30].max()), abs=1e-5)
-    assert abs(e.gap) < 1e-12
 
 
 def test_influence_is_the_sum_of_all_contributions(form):

@@ -18,13 +18,6 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_graph_is_read_as_it_was_written(folder):
-    graph = GraphStore.open(folder)
-    assert (graph.num_nodes, graph.num_entries, graph.about.name) == (2, 2, "pair")
-    assert graph.arcs().indices.tolist() == [1, 0]
-    assert isinstance(graph.arcs().indices, np.memmap)
-
-
 @pytest.mark.parametrize(
     ("damage", "message"),
     [

@@ -96,15 +96,6 @@ def test_prepared_is_loaded(tmp_path, name, text):
     same(prepare(edges, nodes, output=tmp_path / "made"), load(*plain))
 
 
-def test_a_split_column_gives_the_masks(tmp_path):
-    edges, nodes = random_tables(5)
-    nodes["split"] = [("train", "val", "test", "")[i % 4] for i in range(120)]
-    paths = write_graph(tmp_path, edges, nodes, "csv")
-    made = prepare(*paths, output=tmp_path / "made")
-    same(made, load(*paths))
-    assert [int(made.answers[name].sum()) for name in MASKS] == [19, 25, 19]
-
-
 def test_a_partitioned_folder(tmp_path):
     """As Spark writes it: parts, some in folders of their own, and files that are no parts."""
     edges, nodes = random_tables(6)
@@ -170,17 +161,6 @@ def test_ranges_of_nodes_make_no_difference(tmp_path, monkeypatch):
 
 
 # A graph to predict on
-
-
-def test_another_graph_is_encoded_as_the_first(tmp_path):
-    first = prepare(*write_graph(tmp_path, *random_tables(8), "csv"), output=tmp_path / "first")
-    (tmp_path / "b").mkdir()
-    edges, nodes = random_tables(9)
-    paths = write_graph(tmp_path / "b", edges, nodes, "csv")
-    second = prepare(*paths, output=tmp_path / "second", like=first.folder)
-    dataset = load(*paths).encoded(first.encoding)
-    np.testing.assert_array_equal(second.features, dataset.data.x.numpy())
-    assert second.encoding == first.encoding
 
 
 def test_another_graph_needs_no_labels_and_no_columns_beyond_those(tmp_path):

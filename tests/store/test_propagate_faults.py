@@ -63,10 +63,6 @@ def test_a_kill_loses_one_block_at_most(graph, tmp_path, monkeypatch):
     assert not list(basis.folder.glob(".*.part"))
 
 
-def test_a_finished_folder_has_no_hidden_files(graph):
-    assert not list(propagate(graph, **OPTIONS).folder.glob(".*"))
-
-
 @pytest.mark.parametrize("damage", ["truncated", "changed", "missing", "no record", "odd record"])
 def test_a_damaged_block_is_computed_again(graph, monkeypatch, damage):
     basis = propagate(graph, **OPTIONS)
