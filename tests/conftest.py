@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from longnn.config import Settings
-from tests.commands import without_report
+from tests.commands import CLUB, FAST, longnn, without_report
 
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels run on the CPU, slowly
@@ -22,6 +22,15 @@ def data_dir():
         if candidate and Path(candidate).is_dir():
             return Path(candidate)
     pytest.skip("no folder of public datasets: set LONGNN_DATA")
+
+
+@pytest.fixture(scope="session")
+def club(tmp_path_factory):
+    """A run on the files of the example: its folder, to copy or to read, and what was printed."""
+    folder = tmp_path_factory.mktemp("own") / "club"
+    result = longnn("train", CLUB, *FAST, "--preset", "fast", "--output", folder)
+    assert result.exit_code == 0, result.output
+    return folder, result
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import pickle
-import re
 import resource
 import shutil
 
@@ -18,12 +17,12 @@ import safetensors.torch
 import torch
 
 from longnn import LONGNNClassifier
-from longnn.data import DataError, load, make_split
+from longnn.data import DataError, load
 from longnn.data._errors import MissingFileError
 from longnn.data._synthetic import csbm
 from longnn.runs import load_run, resume, train
 from longnn.training import Readout, Trained
-from tests.commands import CLUB, FAST, NEWCOMERS, TINY, fail, longnn, succeed, without_report
+from tests.commands import CLUB, FAST, NEWCOMERS, TINY, fail, longnn, succeed
 from tests.data.examples import Trap
 
 EDGES = (CLUB / "edges.csv").read_text()
@@ -39,18 +38,10 @@ def graph(tmp_path):
     return folder
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("trained") / "run"
-    with without_report():
-        succeed("train", CLUB, *FAST, "--output", folder)
-    return folder
-
-
 @pytest.fixture
-def run(trained, tmp_path):
+def run(club, tmp_path):
     """A finished run, to damage."""
-    return shutil.copytree(trained, tmp_path / "run")
+    return shutil.copytree(club[0], tmp_path / "run")
 
 
 # Files
@@ -105,17 +96,11 @@ def test_unreadable_file(graph):
 
 
 def test_unknown_names_name_the_nearest():
+    """One of each kind; see also ``test_config.py`` and ``tests/data/test_source.py``."""
     assert "Did you mean cora" in fail("train", "coraa")
     assert "did you mean `lon`?" in fail("train", *TINY, "--model", "lonn")
     assert "did you mean `degree`?" in fail("train", *TINY, "--set", "degre=3")
     assert "did you mean `num_nodes`?" in fail("train", "csbm", "--data", "nodes=3")
-    assert "did you mean `label_column`?" in fail("info", CLUB, "--data", "label_col=team")
-    assert "Expected data options of another type (got phi='high'" in fail(
-        "info", "csbm", "--data", "phi=high"
-    )
-    assert "Expected a label column 'team' (got the columns 'id', 'age'" in fail(
-        "info", CLUB, "--data", "label_column=team"
-    )
     assert "Expected a graph" in fail("train")
 
 
@@ -145,30 +130,10 @@ def give_split(folder, choose):
     (folder / "nodes.csv").write_text("\n".join(out) + "\n")
 
 
-#: Who is in which set, by label and number of it, and what is said.
-SPLITS = {
-    "a class without training node": (
-        lambda label, k: "test" if label == "chess" or k > 9 else "train",
-        "Expected a training node of each class (got none of 'chess')",
-    ),
-    "no validation node": (
-        lambda label, k: "train" if k < 2 else "test",
-        "Expected validation nodes (got none: train 6, val 0",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", [*SPLITS, "one class"])
-def test_splits_that_cannot_be_trained_on(case, graph, tmp_path):
-    if case == "one class":
-        text = NODES.replace("rowing", "chess").replace("tennis", "chess")
-        (graph / "nodes.csv").write_text(text)
-        message = "Expected at least two classes among the labelled nodes (got only 'chess')"
-    else:
-        choose, message = SPLITS[case]
-        give_split(graph, choose)
-    with pytest.raises(DataError, match=re.escape(message)):
-        make_split(load(graph))
+def test_splits_that_cannot_be_trained_on(graph, tmp_path):
+    """One of them; the others are named by ``tests/data/test_splits.py``."""
+    give_split(graph, lambda label, k: "test" if label == "chess" or k > 9 else "train")
+    message = "Expected a training node of each class (got none of 'chess')"
     assert message in fail("train", graph, *FAST, "--output", tmp_path / "r")
     assert not (tmp_path / "r").exists()
 

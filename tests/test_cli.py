@@ -46,15 +46,6 @@ def bundled(tmp_path_factory):
         return folder, succeed_json("train", *TINY, *FAST, "--repeat", 2, "--output", folder)
 
 
-@pytest.fixture(scope="module")
-def club(tmp_path_factory):
-    """A run on the user's own files: its folder and what was printed."""
-    folder = tmp_path_factory.mktemp("own") / "club"
-    result = longnn("train", CLUB, *FAST, "--preset", "fast", "--output", folder)
-    assert result.exit_code == 0, result.output
-    return folder, result
-
-
 def rows(path):
     with path.open(newline="", encoding="utf-8") as stream:
         return list(csv.DictReader(stream))

@@ -66,10 +66,6 @@ def test_filter_response_is_that_of_the_model(fitted):
     _, there = fitted.filter_response([0.3, 1.7])
     expected = inner.response(torch.tensor([0.3, 1.7], dtype=torch.float64)).detach()
     np.testing.assert_allclose(there, expected)
-    # The same through the Chebyshev coefficients, without the filter's own code.
-    beta = inner.chebyshev_coefficients().detach().double().numpy()
-    series = np.polynomial.chebyshev.chebval(1 - np.array([0.3, 1.7]), beta)
-    np.testing.assert_allclose(there, series, rtol=1e-4, atol=1e-4)
 
 
 def test_fitting_leaves_the_data_and_the_global_generator_alone(data):
@@ -197,14 +193,9 @@ def test_wrong_input(fitted, data):
         classifier().fit((data.x, data.edge_index, None))
     with pytest.raises(DataError, match="Expected finite features"):
         classifier().fit((data.x.numpy() * np.nan, data.edge_index, data.y))
-    with pytest.raises(DataError, match="at least two classes"):
-        classifier().fit((data.x, data.edge_index, np.ones(120, int)))
     train = data.y == 0
     with pytest.raises(DataError, match="Expected a training node of each class"):
         classifier().fit(data, train_mask=train)
-    few = np.isin(np.arange(120), [int(train.nonzero()[0]), int((~train).nonzero()[0])])
-    with pytest.raises(DataError, match=r"Expected validation nodes \(got none"):
-        classifier().fit(data, train_mask=few)
 
 
 def test_any_model(data):

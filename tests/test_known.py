@@ -111,8 +111,7 @@ def test_no_answer_of_a_test_node_changes_any_prediction(door, tmp_path):
     assert np.square(before - y)[TEST].mean() < 0.5 * y[TEST].var()  # columns alone know nothing
 
 
-@pytest.mark.parametrize("task", ["regression", "classification"])
-@pytest.mark.parametrize("memory", [None, 1])
+@pytest.mark.parametrize(("memory", "task"), [(None, "regression"), (1, "classification")])
 def test_permuted_answers_teach_nothing(memory, task, tmp_path):
     """Over draws known answers are mostly not used; where chance says so they cost little."""
     costs, used = [], 0
@@ -211,7 +210,9 @@ def test_explanations_add_up(run):
     assert "known answers" in " ".join(run.explain().notes)
 
 
-@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize(
+    "task", ["regression", pytest.param("classification", marks=pytest.mark.slow)]
+)
 def test_the_record_says_how_far_away_known_answers_count(task, tmp_path, monkeypatch):
     """By step what explanations have by node; the figure draws it from the record alone."""
     monkeypatch.setattr("longnn.description.ASKED", NODES)

@@ -360,12 +360,17 @@ CASES |= {
     ),
     "a feature twice": (EDGES, NODES, {}, r"each feature once \(got 'size'", LONG + "a,size,1\n"),
 }
-#: Each case is read as CSV, as Parquet, and in one of the others.
+#: Each case is read as CSV, as Parquet, and in one of the others; in the slow suite in two.
 OTHERS = ("tsv", "txt", "csv.gz", "arrow", "parts")
 FORMATS = [
-    (name, suffix)
+    pytest.param(name, suffix, marks=marks)
     for k, name in enumerate(CASES)
-    for suffix in ("csv", "parquet", OTHERS[k % len(OTHERS)], OTHERS[(k + 3) % len(OTHERS)])
+    for suffix, marks in (
+        ("csv", ()),
+        ("parquet", ()),
+        (OTHERS[k % len(OTHERS)], ()),
+        (OTHERS[(k + 3) % len(OTHERS)], pytest.mark.slow),
+    )
 ]
 
 

@@ -6,28 +6,22 @@ import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-import torch
 
-from longnn import LONGNNClassifier, LONGNNRegressor, load_run
+from longnn import LONGNNClassifier, load_run
 from longnn.data import csbm
 from longnn.explain import Explanation, explain_nodes
-from tests.commands import CLUB, FAST, NEWCOMERS, fail, longnn, succeed, succeed_json
+from tests.commands import NEWCOMERS, fail, longnn, succeed, succeed_json
 from tests.explain.cases import HERE, make_trained
 from tests.report.pagecheck import check_page
 
 
-@pytest.fixture(scope="module")
-def club(tmp_path_factory):
-    """A run on the user's own files."""
-    folder = tmp_path_factory.mktemp("own") / "club"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longnn.runs._train.report.write_report", lambda folder: None)
-        succeed("train", CLUB, *FAST, "--preset", "fast", "--output", folder)
-    return folder
+@pytest.fixture
+def run(club):
+    return club[0]
 
 
-def test_what_the_command_prints_adds_up(club):
-    result = longnn("explain", club, "Ada Adler", "--top", 3)
+def test_what_the_command_prints_adds_up(run):
+    result = longnn("explain", run, "Ada Adler", "--top", 3)
     assert result.exit_code == 0, result.output
     text = result.stdout
     assert text.startswith("lon: exact\n")
@@ -48,11 +42,11 @@ def test_what_the_command_prints_adds_up(club):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
-def test_files(club, tmp_path, ending):
+def test_files(run, tmp_path, ending):
     path = tmp_path / f"why.{ending}"
-    text = succeed("explain", club, "Ada Adler", "--output", path)
+    text = succeed("explain", run, "Ada Adler", "--output", path)
     assert f"tables: {path}" in text
-    wanted = load_run(club).explain(["Ada Adler"])
+    wanted = load_run(run).explain(["Ada Adler"])
     if ending == "json":
         rows = json.loads(path.read_text())["contributions"]
         assert {p.name for p in tmp_path.iterdir()} == {"why.json"}
@@ -67,15 +61,15 @@ def test_files(club, tmp_path, ending):
     assert [r["source"] for r in rows] == list(wanted.contributions["source"])
 
 
-def test_the_page_stands_alone_and_has_the_words(club, tmp_path):
+def test_the_page_stands_alone_and_has_the_words(run, tmp_path):
     path = tmp_path / "why.html"
-    text = succeed("explain", club, "Ada Adler", "Mei Costa", "--html", path)
+    text = succeed("explain", run, "Ada Adler", "Mei Costa", "--html", path)
     assert f"page: {path}" in text
     page = check_page(path.read_text(encoding="utf-8"))
     assert "Why Ada Adler?" in page.text
     assert len(page.all("img")) == 2
     assert all(image["alt"] for image in page.all("img"))
-    explained = load_run(club).explain(["Ada Adler", "Mei Costa"])
+    explained = load_run(run).explain(["Ada Adler", "Mei Costa"])
     assert explained.why(0) in page.text
     assert f"{explained[0].score:.4f}" in page.text
 
@@ -91,8 +85,8 @@ def test_hostile_names_are_text(tmp_path):
     assert "'=1+1" in (tmp_path / "x.csv").read_text()
 
 
-def test_all_predictions_at_once(club):
-    text = succeed("explain", club)
+def test_all_predictions_at_once(run):
+    text = succeed("explain", run)
     starts = (
         "lon: ",
         "explained: ",
@@ -102,7 +96,7 @@ def test_all_predictions_at_once(club):
     )
     for line, start in zip(text.splitlines(), starts, strict=True):
         assert line.startswith(start)
-    found = succeed_json("explain", club, "--no-features")
+    found = succeed_json("explain", run, "--no-features")
     assert found["features"] == []
     assert sum(r["share"] for r in found["distances"] if r["output"] == "all") == pytest.approx(1)
 
@@ -126,14 +120,14 @@ def test_all_predictions_at_once(club):
         (["Ada Adler", "--repeat-index", "4"], "Expected a repeat below 1 (got 4)"),
     ],
 )
-def test_mistakes_are_one_line(club, arguments, message):
-    assert message in fail("explain", club, *arguments)
+def test_mistakes_are_one_line(run, arguments, message):
+    assert message in fail("explain", run, *arguments)
 
 
-def test_many_nodes_of_a_new_graph_are_printed_in_part(club):
+def test_many_nodes_of_a_new_graph_are_printed_in_part(run):
     lines = (NEWCOMERS / "nodes.csv").read_text().splitlines()[1:13]
     ids = [line.partition(",")[0] for line in lines]
-    printed = succeed("explain", club, "--graph", NEWCOMERS, *ids)
+    printed = succeed("explain", run, "--graph", NEWCOMERS, *ids)
     assert ids[0] in printed
     assert "2 more explained" in printed
 
@@ -174,18 +168,6 @@ def test_a_loaded_estimator_needs_the_graph(fitted, tmp_path):
     assert loaded.explain([3], graph)[0].score == pytest.approx(wanted.score)
     loaded.set_params(graph=graph)
     assert loaded.explain([3])[0].score == pytest.approx(wanted.score)
-
-
-def test_a_regressor_explains_its_value():
-    ring = torch.arange(20)
-    edges = torch.stack([ring, (ring + 1) % 20])
-    edges = torch.cat([edges, edges.flip(0)], 1)
-    x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
-    y = x[:, 0] + 5
-    regressor = LONGNNRegressor(preset="fast", epochs=5).fit(x, edges, y.numpy())
-    found = regressor.explain([4])
-    assert found[0].score == pytest.approx(float(regressor.predict([4])[0]), abs=1e-5)
-    assert abs(found[0].gap) < 1e-9
 
 
 def test_without_pandas_tables_are_those_of_arrow(fitted, monkeypatch):

@@ -690,19 +690,12 @@ ERRORS = {
     r"Expected one `degree` for each of 2 blocks \(got \[3\]\)": lambda: DeepLONGNN(
         3, 4, 2, blocks=2, degree=[3]
     ),
-    r"Expected `basis` to be one of \['bernstein'.*\(got 'fourier'\)": lambda: DeepLONGNN(
-        3, 4, 2, basis="fourier"
-    ),
     r"Expected `heads` >= 1 that divide the 4 hidden channels \(got 3\)": lambda: DeepGAT(
         3, 4, 2, heads=3
     ),
-    r"Expected `self_loops` to be": lambda: DeepLONGNN(3, 4, 2, self_loops="some"),
     r"Expected 0 < `share` <= 1 \(got 0\)": lambda: truncate_filters(DeepLONGNN(3, 4, 2), 0),
     r"Expected a model with polynomial filters \(got DeepGCN\)": lambda: truncate_filters(
         DeepGCN(3, 4, 2), 0.9
-    ),
-    r"Expected an orthonormal basis for truncate \(got Monomial": lambda: truncate_filters(
-        DeepLONGNN(3, 4, 2, basis="monomial"), 0.9
     ),
     r"`in_channels` >= 1 \(got 0\)": lambda: LONGNN(0, 8, 2),
     r"one of linear, mlp, residual \(got 'deep'\)": lambda: LONGNN(3, 8, 2, transform="deep"),

@@ -16,7 +16,13 @@ def test_the_page_has_every_graph_of_the_tables():
     assert len(ROWS) == 11
 
 
-@pytest.mark.parametrize("name", ROWS)
+#: Loading the others takes seconds.
+SMALL = ("cora", "texas")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in SMALL else pytest.mark.slow) for n in ROWS]
+)
 def test_classes_without_test_nodes(name, data_dir):
     dataset = data.load(name, data_dir=str(data_dir))
     y, labelled = dataset.data.y, int(dataset.labelled.sum())

@@ -7,7 +7,6 @@ import pytest
 
 from lab.records import RETIRED, without_retired
 from lab.studies import build, study_names
-from lab.studies._engine import pages
 from longnn.config import Config
 from tests.commands import ROOT
 
@@ -66,12 +65,6 @@ def test_a_number_that_was_typed_is_seen():
     for free in (generated, f"<!-- no record: history -->\n{typed}\n\nNext"):
         assert "2.0" not in FREE.sub(" ", free)
         assert "2.0" in FREE.sub(" ", f"{free}\n\n{typed}")
-
-
-@pytest.mark.parametrize("page", list(pages(ROOT)), ids=lambda page: page.stem)
-def test_links_of_pages_lead_somewhere(page):
-    for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-        assert link.startswith("http") or (page.parent / link).exists(), link
 
 
 def test_every_recorded_configuration_is_still_one():
