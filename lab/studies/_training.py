@@ -3,21 +3,10 @@
 The one way in which studies get a score. Whoever chooses by these numbers looks at ``val``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
-from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import (
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-)
-from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from longnn.config import Config
@@ -25,7 +14,7 @@ from longnn.data import NodeDataset, Split, make_split
 from longnn.data._scaling import Scaling
 from longnn.metrics import headline
 from longnn.nn import Model
-from longnn.training import Fitted, choose_device, complete, fit, make_problem, score
+from longnn.training import Fitted, choose_device, fit, make_problem, score
 
 #: Random draws of the dropout, if it is left on.
 DRAWS = 10
@@ -130,28 +119,6 @@ def _accuracy(predicted: Tensor, dataset: NodeDataset, mask: Tensor) -> float:
     return round(score(predicted, dataset, mask)["accuracy"], 6)
 
 
-#: Rivals without a graph, all of scikit-learn: name -> for values, for classes.
-COLUMNS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
-    "constant": (DummyRegressor, DummyClassifier),
-    "linear": (
-        lambda: make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13))),
-        lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),
-    ),
-    "boosting": (GradientBoostingRegressor, GradientBoostingClassifier),
-    "histogram-boosting": (HistGradientBoostingRegressor, HistGradientBoostingClassifier),
-}
-
-
-def predict_by_columns(name: str, dataset: NodeDataset, split: Split) -> Tensor:
-    """Values (nodes,) or probabilities (nodes, classes) of a rival without the graph."""
-    x, y = dataset.data.x.numpy(), dataset.data.y.numpy()
-    train = split.train.numpy()
-    for_values, for_classes = COLUMNS[name]
-    if dataset.task == "regression":
-        return torch.from_numpy(np.asarray(for_values().fit(x[train], y[train]).predict(x)))
-    return torch.from_numpy(np.asarray(for_classes().fit(x[train], y[train]).predict_proba(x)))
-
-
 def headline_scores(
     dataset: NodeDataset, predicted: Sequence[Tensor], splits: Sequence[Split]
 ) -> tuple[list[float], list[float]]:
@@ -161,25 +128,3 @@ def headline_scores(
     val = [score(p, dataset, split.val)[metric] for p, split in pairs]
     test = [score(p, dataset, split.test)[metric] for p, split in pairs]
     return val, test
-
-
-def train_table(
-    model: str, dataset: NodeDataset, splits: Sequence[Split], epochs: int = 0
-) -> dict[str, Any]:
-    """All splits with one model or rival, nothing set but the most epochs (0: as preset)."""
-    config: dict[str, Any] = {}
-    best_epochs: list[int] = []
-    if model in COLUMNS:
-        predicted = [predict_by_columns(model, dataset, split) for split in splits]
-    else:
-        given: dict[str, Any] = {"model": model, "device": "cpu", "known_answers": "none"}
-        given |= {"epochs": epochs} if epochs else {}
-        chosen = complete({"preset": "fast", **given}, dataset)
-        (fitted,) = fit_all(dataset, [chosen], splits)
-        predicted = [each.predicted for each in fitted]
-        best_epochs = [each.result.best_epoch for each in fitted]
-        config = {k: v for k, v in chosen.to_dict().items() if v is not None}
-    val, test = headline_scores(dataset, predicted, splits)
-    metric, _ = headline(dataset.data.y, dataset.task)
-    scores = {"val": val, "test": test, "best_epochs": best_epochs}
-    return {"fingerprint": dataset.fingerprint(), "metric": metric, **scores, "config": config}

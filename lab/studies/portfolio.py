@@ -18,7 +18,6 @@ import numpy as np
 
 from lab.records import Record, Values, config_of
 from lab.studies._engine import read_records
-from lab.studies._invented import HELD_BACK, STORIES
 from lab.studies._printed import ACCURACY, LEGACY, PAPER, TEN, printed_cells
 from lab.studies._training import as_trained
 from lab.studies._views import (
@@ -36,7 +35,7 @@ from lab.studies._views import (
     word,
 )
 from lab.studies.ensembles import IN_USE, ONE, SEEDS, SHIFTED, read_ensembles
-from lab.studies.tables import LABELS
+from lab.studies.tables import LABELS, TABLES
 from longnn.config import Config
 from longnn.config._config import AFTERWARDS
 from longnn.config._values import toml_value
@@ -75,7 +74,7 @@ CANDIDATES, FEW, TEST, TWO_WAY = "candidates", "few", "test", "two-way"
 RIVALS = ("boosting", "gcn")
 #: Every graph of the test: those of the paper by their names, tables with a mark; and with another
 #: mark -> name graphs of kinds that are not in the collection.
-TESTED = (*PAPER, *(f"table-{name}" for name in (*STORIES, *HELD_BACK)))
+TESTED = (*PAPER, *(f"table-{name}" for name in TABLES))
 TESTED_UNSEEN = {f"unseen-{name}": name for name in UNSEEN}
 #: The portfolios as tables name them.
 NAMED = {"default": "portfolio", "best": "large portfolio"}

@@ -3,7 +3,7 @@
 The defaults of :class:`~longnn.config.Config` were chosen on graphs of papers and pages, with words
 as features: hundreds of sparse columns, of which half may be dropped. A table of few columns loses
 what it has by that. The values here were chosen on development tables, by nodes that stopped no
-training (docs/results/presets.md). ``python -m lab study tables`` tests the choice on other tables.
+training (docs/results/presets.md), and tested on other tables (docs/results/tables.md).
 
 A portfolio is a list of complementary configurations that are trained side by side and joined:
 data, in ``portfolio.toml``, one table per preset and member, chosen by validation nodes

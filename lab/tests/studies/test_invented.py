@@ -1,15 +1,13 @@
-"""Invented graphs are those of the records, and what rivals may see of them."""
+"""Invented tables, and what is filled in for tables, are those of the records."""
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from lab.records import Record
-from lab.studies import presets
+from lab.studies import presets, weights
 from lab.studies._engine import record_path
-from lab.studies._invented import HELD_BACK, STORIES, fraud_rings
-from lab.studies._training import predict_by_columns
-from longnn.data import make_split
-from longnn.metrics import headline
+from longnn.data import from_data
 from longnn.training import data_defaults
 from tests.commands import ROOT
 
@@ -17,22 +15,21 @@ RESULTS = ROOT / "results"
 
 
 def test_graphs_are_those_of_the_records():
-    """To the last bit, with their score and with what is filled in for such data."""
-    for name, make in {**STORIES, **HELD_BACK}.items():
-        cell = Record(record_path(RESULTS / "tables", name))["lon"]
-        dataset = make()
-        assert cell["fingerprint"] == dataset.fingerprint(), name
-        assert cell["metric"] == headline(dataset.data.y, dataset.task)[0], name
-        assert data_defaults(dataset).items() <= cell["config"].items(), name
-    rings = Record(record_path(RESULTS / "presets", "fraud"))[presets.KEY]
-    assert rings["fingerprint"] == fraud_rings().fingerprint()
+    """To the last bit."""
+    for study, key, name, made in (
+        ("tables", "lon", "fraud", weights.fraud),
+        ("tables", "lon", "patients", weights.patients),
+        ("presets", presets.KEY, "fraud", weights.fraud_rings),
+    ):
+        recorded = Record(record_path(RESULTS / study, name))[key]
+        assert recorded["fingerprint"] == made().fingerprint(), name
 
 
-def test_rivals_learn_from_training_nodes_alone():
-    wine = HELD_BACK["wine"]()
-    split = make_split(wine, "stratified", 0)
-    before = predict_by_columns("linear", wine, split)
-    wine.data.y[~split.train] = 0
-    after = predict_by_columns("linear", wine, split)
-    assert torch.equal(before, after)
-    assert before.sum(1).tolist() == pytest.approx([1.0] * 178)
+@pytest.mark.parametrize(("name", "classes"), [("houses", 0), ("wine", 3)])
+def test_defaults_for_tables_are_those_of_the_records(name, classes):
+    ring = torch.stack([torch.arange(30), (torch.arange(30) + 1) % 30])
+    y = torch.arange(30) % classes if classes else torch.rand(30)
+    usual = data_defaults(from_data(Data(x=torch.rand(30, 5), edge_index=ring, y=y)))
+    recorded = Record(record_path(RESULTS / "tables", name))["lon"]["config"]
+    assert usual
+    assert usual.items() <= recorded.items()

@@ -5,7 +5,7 @@ import pytest
 from lab.studies import Context, get_study, is_history, run_study, study_names
 
 #: Those that search or train portfolios take minutes, even small.
-SLOW = {"accuracy", "ablation", "tables", "weights", "practice", "strangers"}
+SLOW = {"accuracy", "ablation", "weights", "practice", "strangers"}
 
 
 def computed():
