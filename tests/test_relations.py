@@ -20,7 +20,7 @@ from longnn.report._filters import describe_cover_filter
 from longnn.runs import train
 from longnn.training import complete, fit, score
 
-from .commands import fail, longnn, succeed, succeed_json
+from .commands import fail, succeed, succeed_json
 
 KINDS = ("arcs", "types")
 #: How a folder of each kind is read, and the setting that a model needs to hear it.
@@ -242,25 +242,6 @@ def test_words_for_filters_on_a_cover():
     assert even == "100 % even (common targets or sources), height 1"
     middle = describe_cover_filter(lam, np.exp(-20 * (lam - 1) ** 2))
     assert middle.startswith("100 % even (common targets or sources), peak at singular value 0,")
-
-
-def test_a_run_on_arcs_is_explained(folders):
-    """By node, by way, on its own graph and on a new one; the sums are printed."""
-    folder, run = folders / "arcs", folders / "arcs" / "run"
-    result = longnn("explain", run, "n0", "--top", 3)
-    assert result.exit_code == 0, result.output
-    for piece in ("lon: exact", "by way", "along its arcs", "common sources", "sum: constant"):
-        assert piece in result.stdout
-    assert "distances count arcs along and against" in " ".join(result.stderr.split())
-    tables = succeed_json("explain", run, "n0")
-    total = sum(row["contribution"] for row in tables["ways"])
-    [row] = tables["summary"]
-    assert total == pytest.approx(row["contributions"], abs=1e-9)
-    assert abs(row["gap"]) < 1e-9
-    assert row["predicted"] == load_run(run).predictions().to_pylist()[0]["predicted"]
-    new = succeed_json("explain", run, "n1", "--graph", folder / "new")
-    assert abs(new["summary"][0]["gap"]) < 1e-9
-    assert "share by distance" in succeed("explain", run)
 
 
 def test_configurations_of_undirected_graphs_have_no_word_on_arcs():

@@ -161,14 +161,6 @@ def test_one_split_has_an_interval_and_its_worst_errors(graph: NodeDataset, task
         assert [int(e.node) for e in worst] == far.index[:20].tolist()
 
 
-def test_a_threshold_is_beside_the_predictions(rare: NodeDataset) -> None:
-    run = longnn.train(rare, {**FAST, "baselines": False})
-    table = run.predictions().to_pandas()
-    assert set(table["threshold_fraud"]) == {run.record.repeats[0].threshold}
-    chosen = np.where(table["p_fraud"] >= table["threshold_fraud"], "fraud", "ok")
-    assert chosen.tolist() == table["predicted"].tolist()
-
-
 def test_told_not_to_calibrate_it_does_not(graph: NodeDataset) -> None:
     run = longnn.train(graph, {**FAST, "calibrate": False, "baselines": False, "device": "cpu"})
     assert run.record.repeats[0].calibration.temperature == 1
@@ -196,6 +188,7 @@ def test_where_a_class_is_rare_its_average_precision_is_the_headline(rare: NodeD
     )
     table = run.predictions().to_pydict()
     assert [name == "fraud" for name in table["predicted"]] == chosen.bool().tolist()
+    assert set(table["threshold_fraud"]) == {repeat.threshold}
     curve = repeat.curve
     assert curve is not None
     assert curve.name == "fraud"

@@ -11,7 +11,6 @@ from torch_geometric.data import Data
 
 from longnn.data import (
     DataError,
-    NodeDataset,
     Source,
     describe,
     from_data,
@@ -88,16 +87,6 @@ def test_the_fingerprint_of_undirected_graphs_is_as_ever():
     same = torch.tensor([[0, 1], [1, 0]])
     graph = Data(x=torch.eye(2), edge_index=same, y=torch.arange(2))
     assert from_data(graph).fingerprint() != from_data(graph, directed=True).fingerprint()
-
-
-def test_the_form_is_checked():
-    arc = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.arange(2))
-    with pytest.raises(DataError, match=r"both directions of each edge .* set `directed`"):
-        NodeDataset("pair", arc, classes=("a", "b"))
-    assert NodeDataset("pair", arc, classes=("a", "b"), directed=True).num_edges == 1
-    arc.edge_weight = torch.tensor([-1.0])
-    with pytest.raises(DataError, match="`edge_weight` finite and >= 0"):
-        NodeDataset("pair", arc, classes=("a", "b"), directed=True)
 
 
 def test_the_card_says_so():

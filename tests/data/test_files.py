@@ -27,9 +27,15 @@ from tests.data.examples import (
 from tests.data.test_reader_suite import assert_alike, both
 
 
-@pytest.mark.parametrize("edge_format", [".csv", ".tsv", ".parquet", ".npz", ".mtx"])
-@pytest.mark.parametrize("node_format", [".csv", ".tsv", ".parquet", ".npz"])
-def test_every_pair_of_formats_gives_the_same_graph(edge_format, node_format, tmp_path):
+@pytest.mark.parametrize(
+    ("edge_format", "node_format"),
+    [
+        *((".csv", ".csv"), (".tsv", ".parquet"), (".parquet", ".tsv"), (".csv", ".npz")),
+        *((".npz", ".npz"), (".npz", ".csv"), (".mtx", ".parquet"), (".mtx", ".npz")),
+    ],
+)
+def test_every_format_gives_the_same_graph(edge_format, node_format, tmp_path):
+    """Of edges as of nodes; a matrix beside a table is one more."""
     edges, nodes = columns()
     edge_path, node_path = tmp_path / f"edges{edge_format}", tmp_path / f"nodes{node_format}"
     if edge_format == ".npz":

@@ -8,7 +8,7 @@ import scipy.sparse
 import torch
 
 from longnn.data import from_scipy
-from longnn.explorer import collect, pack, place_nodes, render, unpack
+from longnn.explorer import collect, place_nodes, render, unpack
 from longnn.explorer._layout import _into_square
 from longnn.runs import train as train_run
 from tests.shifted import shifted_graph
@@ -132,14 +132,6 @@ def test_the_page_has_the_intervals_of_the_run(memory, tmp_path):
         for name in ("low", "high"):
             expected = run.predictions(k)[name].to_numpy()[places]
             np.testing.assert_allclose(unpack(repeat["interval"][name])[:, 0], expected, rtol=1e-5)
-
-
-def test_arrays_survive():
-    array = np.arange(6).reshape(2, 3)
-    for kind in ("f4", "f8", "i4", "u1"):
-        found = unpack(pack(array.T, kind))
-        np.testing.assert_array_equal(found, array.T)
-        assert found.dtype.str.lstrip("<|") == kind
 
 
 def two_cliques(size):
