@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lab.commands import bench, generate, study
+from lab.commands import bench, generate, large, study
 from longnn.cli._base import Command, Group, guarded
 
 PICTURE = Path("docs/_static/filters.svg")
@@ -23,9 +23,11 @@ def results(
 ) -> None:
     """Make tables, figures, pages, recipes and portfolios again from the committed records."""
     from lab.bench import rebuild_bench
+    from lab.large import rebuild
     from lab.studies import build, write_files
 
     rebuild_bench(root / "results" / "bench")
+    rebuild(root / "results" / "large")
     write_files(build(root))
 
 
@@ -45,7 +47,7 @@ def planted(context: typer.Context) -> None:
     main(context.args)
 
 
-for command in (study, bench, generate, results, picture):
+for command in (study, bench, large, generate, results, picture):
     app.command(cls=Command)(guarded(command))
 app.command(
     add_help_option=False,

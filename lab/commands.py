@@ -12,6 +12,9 @@ import typer
 from lab import bench as benchmarks
 from lab import studies
 from lab.generator import generate as write_graph
+from lab.large import RECORD
+from lab.large import measure as measure_large
+from lab.large import page as large_page
 from longnn.cli import _display as display
 from longnn.cli._base import DataDir, Json, Quiet, err, interruptible, out
 from longnn.cli._graphs import STARTS_OVER
@@ -185,6 +188,22 @@ def bench(
         return
     for line in benchmarks.lines(record):
         out.print(line, markup=False)
+
+
+def large(
+    nodes: Annotated[list[int], typer.Argument(help="Numbers of nodes, one graph each.")],
+    folder: Annotated[Path, typer.Option(help="Folder to work in; emptied after each graph.")],
+    output: Annotated[Path, typer.Option(help="Folder of the record, which is gone on with.")],
+    memory: Annotated[str, typer.Option(help="Of each command.")] = "4G",
+    epochs: Annotated[int | None, typer.Option(help="Limit of training (default: none).")] = None,
+    plain: Annotated[bool, typer.Option(help="Train without known answers, too.")] = False,
+    commit: Commit = None,
+) -> None:
+    """Time every command on random graphs larger than memory, and take its peak memory."""
+    output.mkdir(parents=True, exist_ok=True)
+    options: dict[str, Any] = {"memory": memory, "epochs": epochs, "plain": plain}
+    record = measure_large(nodes, folder, output / RECORD, commit=commit, **options)
+    out.print(large_page(record), markup=False)
 
 
 def _split(given: list[str] | None) -> list[str] | None:

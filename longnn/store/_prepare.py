@@ -195,6 +195,7 @@ def _remove(folder: Path) -> None:
             shutil.rmtree(folder / ROOM)
 
 
+@dataclasses.dataclass
 class Ingest:
     """A graph on its way into a folder.
 
@@ -205,16 +206,11 @@ class Ingest:
         on_progress: called with the name of a step and the share of the whole that is done.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        room: Path,
-        memory: float,
-        like: Encoding | None,
-        on_progress: OnProgress | None,
-    ) -> None:
-        self.folder, self.room, self.memory, self.like = folder, room, memory, like
-        self.on_progress = on_progress
+    folder: Path
+    room: Path
+    memory: float
+    like: Encoding | None
+    on_progress: OnProgress | None
 
     def tell(self, step: str, share: float = 0.0) -> None:
         """So much of a step is done; those before it are."""

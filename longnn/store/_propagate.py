@@ -209,7 +209,8 @@ class _Job:
     def run(self, team: Team) -> None:
         """Compute the blocks of this rank that are missing."""
         mine = self.ranks.blocks(len(self.spans))
-        todo = [index for index in mine if not self._is_there(index)]
+        key, spans = self.recipe.key, self.spans
+        todo = [i for i in mine if read_record(self.folder, i, key, spans[i]) is None]
         if not todo:
             return
         self._done = len(mine) - len(todo)
@@ -236,10 +237,6 @@ class _Job:
             blocks = len(self.ranks.blocks(len(self.spans)))
             share = self._steps / (blocks * (self.recipe.degree + 2))
             self.on_progress(f"{self._done} of {blocks} blocks", share)
-
-    def _is_there(self, index: int) -> bool:
-        """Whether a block is finished."""
-        return read_record(self.folder, index, self.recipe.key, self.spans[index]) is not None
 
     def _block(self, index: int, adjacency: Adjacency, team: Team) -> Keeper:
         """Compute a block; its terms wait to be written."""
