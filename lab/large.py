@@ -208,6 +208,8 @@ def page(record: Record) -> str:
 
 
 def rebuild(folder: Path) -> None:
-    """Write the page of the record in a folder again."""
+    """Write the page of the record in a folder again, if there is one."""
+    if not (folder / RECORD).exists():
+        return
     record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     write_text(folder / PAGE, page(record))
