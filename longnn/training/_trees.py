@@ -26,8 +26,10 @@ from longnn.training._readout import Readout
 #: Rounds without improvement after which trees stop, where more epochs are allowed: a round is
 #: worth more than an epoch.
 PATIENCE = 50
-#: Rows of stored terms that a training reads at most: trees need them all at once.
-MOST_ROWS = 500_000
+#: Rows of stored terms that a training reads at most, and rows x columns x outputs: trees need them
+#: all at once, and pass over all for every tree. Without the second limit a million labelled nodes
+#: of ten classes took longer than the filter that they are compared with.
+MOST_ROWS, MOST_WORK = 500_000, 200_000_000
 #: The same on every machine, with any number of threads.
 _FIXED = {
     "deterministic": True,
@@ -194,9 +196,10 @@ class Boosting:
             table = self.model.table(problem.features, problem.operator).cpu().numpy()
             return table[self.rows[0]], table[self.rows[1]]
         found = []
+        most = min(MOST_ROWS, MOST_WORK // (self.model.width * problem.outputs))
         for k, rows in enumerate(self.rows):
-            if len(rows) > MOST_ROWS:
-                rows = np.sort(np.random.default_rng(0).choice(rows, MOST_ROWS, replace=False))
+            if len(rows) > most:
+                rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
                 self.rows[k] = rows
             parts = problem.features.in_order(rows, 8192)
             tables = [self.model.table(terms, problem.operator).cpu().numpy() for _, terms in parts]

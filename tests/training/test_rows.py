@@ -9,7 +9,7 @@ from longnn.data import DataError, make_split
 from longnn.store._basis import BasisStore
 from longnn.store._disk import load_stored
 from longnn.store._rows import BLOCK, shuffled_windows
-from longnn.training import Job, fit
+from longnn.training import Job, _trees, fit
 from tests.store.graphs import small, write_graph
 
 FORM = {"placement": "features", "epochs": 8, "degree": 4}
@@ -128,3 +128,21 @@ def test_a_pass_sees_every_row_once_in_runs(count, size):
     if count > 2:
         other = shuffled_windows(count, size, 4, room=400)
         assert not np.array_equal(np.concatenate(windows), np.concatenate(other))
+
+
+def test_trees_read_as_many_rows_as_they_can_pass_over(world, monkeypatch):
+    """Rows x columns x outputs are limited: 20 rows of six columns and two classes here."""
+    read, begin = [], _trees.Boosting._begin
+
+    def watched(self, labels, weight, *tables):
+        read.append([len(table) for table in tables])
+        return begin(self, labels, weight, *tables)
+
+    monkeypatch.setattr(_trees.Boosting, "_begin", watched)
+    _, rows = world
+    trees = Config.from_dict({"model": "trees", "columns": "alone", "epochs": 2})
+    for most, expected in ((20 * 6 * 2, [20, 20]), (10**9, [126, 42])):
+        monkeypatch.setattr(_trees, "MOST_WORK", most)
+        (one,) = fit(rows, [trees], [make_split(rows, None, 0)])
+        assert read.pop() == expected
+        assert len(one.predicted) == rows.asked.num_nodes
