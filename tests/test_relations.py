@@ -287,6 +287,7 @@ def test_edges_from_elsewhere_have_types(tmp_path):
     assert [r.name for r in from_networkx(graph, type_column="kind").relations] == ["rail", "road"]
     torch.save(data("types", nodes=30).to_dict(), tmp_path / "graph.pt")
     assert [r.name for r in load(tmp_path / "graph.pt").relations] == ["0", "1"]
+    assert load(tmp_path / "graph.pt", type_column="none").relations == ()
     named = "source,target,edge_type\na,b,x\nb,c,y\n"
     (tmp_path / "edges.csv").write_text(named)
     assert [r.name for r in load(tmp_path / "edges.csv").relations] == ["x", "y"]

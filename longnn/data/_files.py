@@ -22,6 +22,8 @@ from longnn.data._options import FileOptions
 from longnn.data._tables import Table, open_table
 
 _ENDS = ("source", "target", "weight", "type")
+#: Arrays that are not used where their column is to be ``"none"``.
+_REFUSABLE = {"weight_column": ("edge_weight", "edge_attr"), "type_column": ("edge_type",)}
 _NODE_COLUMNS = (
     "id_column",
     "label_column",
@@ -199,7 +201,8 @@ def _open(
     """A table or arrays; without a table column options make no sense."""
     if parts is not None and parts.is_table:
         return open_table(parts, room)
-    given = next((key for key, value in options.items() if value is not None), None)
+    refused = [key for key, value in options.items() if value == "none" and key in _REFUSABLE]
+    given = next((k for k, v in options.items() if v is not None and k not in refused), None)
     if given is not None:
         value = options[given]
         shown = value if isinstance(value, str) else ",".join(value or ())
@@ -211,4 +214,6 @@ def _open(
     if parts is None:
         return None
     data, classes = read_arrays(parts.path, as_features=as_features)
+    for name in (name for key in refused for name in _REFUSABLE[key]):
+        data.pop(name, None)
     return Arrays(data, classes, parts.path)
