@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
 from longnn._base.files import atomic_path, writing
+from longnn._base.late import Late
+
+pc = Late("pyarrow.compute")
 
 
 def write_table(table: pyarrow.Table, path: Path) -> None:

@@ -7,7 +7,10 @@ Knows nothing of tables. A column is read as one: its cells share unit and separ
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from longnn._base.late import Late
+
+pc = Late("pyarrow.compute")
 
 #: Words for a value that is not known, in lower case, besides an empty cell.
 MISSING = ("na", "n/a", "nan", "+nan", "-nan", "null", "none", r"\n", "?", "-", ".")

@@ -12,12 +12,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import scipy.sparse as sp
 
+from longnn._base.late import Late
 from longnn.data._cells import TRUTH, truth_words
 from longnn.data._tables import Table
 from longnn.data._text import INDEX
+
+pc = Late("pyarrow.compute")
 
 YEAR = 365.2425  # days
 DAY = 86_400_000_000  # microseconds

@@ -10,13 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from longnn._base.late import Late
 from longnn.data._errors import DataError, counted, have
 from longnn.data._options import TableOptions
 from longnn.data._relations import MAX_TYPES
 from longnn.data._tables import Table, plain_ids
 from longnn.data._text import INDEX
+
+pc = Late("pyarrow.compute")
 
 SOURCE_NAMES = ("source", "src", "from")
 TARGET_NAMES = ("target", "dst", "to")

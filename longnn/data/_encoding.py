@@ -12,16 +12,18 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from longnn._base.late import Late
 from longnn.data._columns import Boolean, Category, Date, LeftOut, Number, Text, guess_kind
 from longnn.data._errors import DataError, few
 from longnn.data._hints import Hints
 from longnn.data._tables import Table
 from longnn.matrices import SPARSE_SHARE, csr_from_scipy
+
+pc = Late("pyarrow.compute")
 
 Column: TypeAlias = Number | Boolean | Date | Category | Text | LeftOut
 #: Features (nodes, width) of one column, float32.

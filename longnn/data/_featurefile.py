@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 import scipy.sparse as sp
 from torch import Tensor
 
+from longnn._base.late import Late
 from longnn.data._edgetable import Ids, whole_numbers
 from longnn.data._errors import DataError
 from longnn.data._features import side_by_side
@@ -19,6 +19,8 @@ from longnn.data._formats import Parts, called, is_table, read_arrays
 from longnn.data._nodetable import ID_NAMES, Nodes
 from longnn.data._tables import Table, open_table
 from longnn.matrices import csr_from_scipy
+
+pc = Late("pyarrow.compute")
 
 FEATURE_NAMES = ("feature", "word", "term", "token")
 VALUE_NAMES = ("value", "count", "weight")

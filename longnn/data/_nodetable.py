@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
+from longnn._base.late import Late
 from longnn.data._beside import read_groups, read_split, read_time
 from longnn.data._dataset import Task, known_labels
 from longnn.data._encoding import Encoding, Join
@@ -24,6 +24,8 @@ from longnn.data._labels import find_labels, read_labels
 from longnn.data._options import TableOptions
 from longnn.data._tables import Table
 from longnn.matrices import compact
+
+pc = Late("pyarrow.compute")
 
 ID_NAMES = ("id", "node", "node_id", "nodeid")
 SPLIT_NAMES = ("split",)

@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from longnn._base.late import Late
 from longnn._base.memory import in_words
 from longnn.data._cells import MISSING, are_numbers, fold, is_number, plain_numbers
 from longnn.data._errors import DataError, few, readable, require_memory
 from longnn.data._formats import ParquetTable, Parts, StoredTable, is_long, is_text
 from longnn.data._text import check_names, kind_of
+
+pc = Late("pyarrow.compute")
 
 _DIGITS = {"true": "1", "false": "0"}
 

@@ -18,13 +18,15 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.special
 import torch
 from torch import Tensor
 
 from longnn import kernels
 from longnn._base.autograd import differentiable, first_alone
+from longnn._base.late import Late
 from longnn.polynomials import _chebyshev as chebyshev
+
+special = Late("scipy.special")
 
 
 def _offdiagonals(degree: int, ab: Any, t: Any) -> tuple[Any, Any]:
@@ -83,9 +85,9 @@ def _steps(degree: int, ab: Any) -> Any:
 def _scale(ab: Any) -> tuple[Any, Any]:
     """mu^(-1/2), (pairs,), and the derivatives of its logarithm, (pairs, 2)."""
     end = ab.sum(1) + 2
-    log_mass = (end - 1) * math.log(2) + scipy.special.gammaln(ab + 1).sum(1)
-    log_mass -= scipy.special.gammaln(end)
-    slopes = math.log(2) + scipy.special.psi(ab + 1) - scipy.special.psi(end)[:, None]
+    log_mass = (end - 1) * math.log(2) + special.gammaln(ab + 1).sum(1)
+    log_mass -= special.gammaln(end)
+    slopes = math.log(2) + special.psi(ab + 1) - special.psi(end)[:, None]
     return np.exp(-0.5 * log_mass), -0.5 * slopes
 
 

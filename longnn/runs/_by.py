@@ -5,14 +5,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow
-import pyarrow.compute as pc
 
+from longnn._base.late import Late
 from longnn.data import DataError, NodeDataset
 from longnn.data._cells import is_number
 from longnn.data._errors import few
 from longnn.store._disk import is_prepared
 from longnn.store._graph import GraphStore
 from longnn.store._prepare import files_of
+
+pc = Late("pyarrow.compute")
 
 #: Categories that a table shows; numbers of more values than the second are cut at their quartiles.
 MOST, VALUES = 200, 20

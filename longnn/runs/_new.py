@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow
-import pyarrow.compute as pc
 
+from longnn._base.late import Late
 from longnn.data import DataError, NodeDataset, Source
 from longnn.store._disk import is_prepared
 from longnn.store._graph import GraphStore
 from longnn.store._prepare import files_of
+
+pc = Late("pyarrow.compute")
 
 
 def grown(source: Source | None, new: str | Path) -> Source:

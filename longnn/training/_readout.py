@@ -12,14 +12,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-import scipy.special
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from longnn._base.late import Late
 from longnn._base.schema import Node
 from longnn.config import Config
 from longnn.metrics import Task
+
+special = Late("scipy.special")
 
 #: log T is looked for between these; T = 1 leaves the probabilities as they are.
 LOG_TEMPERATURES = (-3.0, 3.0)
@@ -312,7 +314,7 @@ def chance_of(counts: np.ndarray) -> float:  # (2, classes)
     far = np.abs(counts - expected)
     far -= np.minimum(0.5, far) if counts.shape[1] == 2 else 0.0
     freedom = counts.shape[1] - 1
-    return float(scipy.special.gammaincc(freedom / 2, (far**2 / expected).sum() / 2))
+    return float(special.gammaincc(freedom / 2, (far**2 / expected).sum() / 2))
 
 
 def _likelihood(s: Tensor, labels: Tensor, task: Task) -> Callable[[float], float]:
