@@ -204,15 +204,15 @@ def test_an_interrupted_report(dataset, tmp_path, monkeypatch):
         drawn.append(figure)
         if len(drawn) == 2:
             raise KeyboardInterrupt
-        return b"<svg/>"
+        return b"<svg/>", b""
 
     with monkeypatch.context() as patch:
-        patch.setattr("longnn.report._html.to_svg", interrupt)
+        patch.setattr("longnn.report._html.to_svg_and_png", interrupt)
         with pytest.raises(KeyboardInterrupt):
             train(dataset, config(), folder)
         assert not (folder / "report.html").exists()
         assert not list(folder.rglob(".*"))
-        patch.setattr("longnn.report._html.to_svg", lambda figure: b"<svg/>")
+        patch.setattr("longnn.report._html.to_svg_and_png", lambda figure: (b"<svg/>", b""))
         resume(folder)  # the checkpoint is still there
     assert (folder / "report.html").read_text().rstrip().endswith("</html>")
     assert not (folder / "checkpoint.safetensors").exists()

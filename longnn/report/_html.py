@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longnn.report._style import to_png, to_svg, write_atomically
+from longnn.report._style import to_svg_and_png, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -220,9 +220,8 @@ def save_plates(plates: Sequence[Plate], folder: Path) -> list[Path]:
     """Write figures as ``NAME.svg`` and ``NAME.png``; returns the files in this order."""
     files = []
     for plate in plates:
-        figure = plate.draw()
-        files.append(write_atomically(folder / f"{plate.name}.svg", to_svg(figure)))
-        files.append(write_atomically(folder / f"{plate.name}.png", to_png(figure)))
+        for kind, image in zip(("svg", "png"), to_svg_and_png(plate.draw()), strict=True):
+            files.append(write_atomically(folder / f"{plate.name}.{kind}", image))
     return files
 
 

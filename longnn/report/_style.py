@@ -159,6 +159,20 @@ def to_png(figure: Figure) -> bytes:
         return stream.getvalue()
 
 
+def to_svg_and_png(figure: Figure) -> tuple[bytes, bytes]:
+    """The figure as both, laid out once and drawn once each; it cannot be laid out again."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    with styled(), io.BytesIO() as svg, io.BytesIO() as png:
+        figure.dpi = 72  # a point is a unit of SVG
+        FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": "longnn"})
+        figure.set_layout_engine("none")
+        figure.dpi = DPI
+        FigureCanvasAgg(figure).print_png(png, metadata={"Software": "longnn"})
+        return svg.getvalue(), png.getvalue()
+
+
 def write_atomically(file: Path, content: bytes) -> Path:
     """Write a file completely or not at all: readers never see half of it."""
     file.parent.mkdir(parents=True, exist_ok=True)
