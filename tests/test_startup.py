@@ -61,7 +61,16 @@ def test_training_and_predicting_need_neither_pyg_nor_figures():
         "run = longnn.train(data, {'model': 'lon', 'epochs': 3, 'baselines': False})\n"
         "run.predict(data)"
     )
-    assert not (HEAVY - {"scipy.optimize", "pandas"}) & modules_after(program)
+    assert not (HEAVY - {"scipy.optimize", "pandas"} | {"sympy"}) & modules_after(program)
+
+
+def test_commands_need_no_pandas():
+    program = (
+        "import contextlib\nfrom longnn.cli import main\n"
+        "sys.argv = ['longnn', 'info', 'examples/club']\n"
+        "with contextlib.suppress(SystemExit):\n    main()"
+    )
+    assert not HEAVY & modules_after(program)
 
 
 def test_the_default_shown_is_the_default():

@@ -41,8 +41,19 @@ def version(
         raise typer.Exit()
 
 
+class WithoutPandas:
+    """pyarrow and LightGBM load pandas wherever it is installed, and no command uses it: they find
+    none, half a second earlier."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
 def main() -> None:
     """Entry point of the command ``longnn``."""
+    sys.meta_path.insert(0, WithoutPandas)
     for stream in (sys.stdout, sys.stderr):  # names of nodes and classes, on any terminal
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
