@@ -246,7 +246,8 @@ def with_unknown(nodes: Table, key: str, edges: EdgeTable) -> Table:
     named = edges.ids()
     new = named.filter(pa.array(Ids(nodes.ids(key)).find(named) < 0))
     only = f"Nodes that only {edges.table.name} names were added, with gaps in all columns"
-    return nodes.with_rows(key, new, f"{only}: {len(new):,}.") if len(new) else nodes
+    told = f"{only}: {len(new):,}. What is predicted of them and near them rests on medians."
+    return nodes.with_rows(key, new, told) if len(new) else nodes
 
 
 def _unknown_text(value: str, count: int, rows: int, source: str, ids: Any) -> str:

@@ -43,7 +43,7 @@ Neighbours = Sequence[Any] | Mapping[Any, float]
 #: Nodes inside a ball, unless a node has more neighbours.
 INSIDE = 1000
 #: Products in a row, at least, where there are known answers.
-STEPS = 12
+STEPS = 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
