@@ -104,10 +104,7 @@ class Served:
         every: set[SelfLoops] = {"keep", *problem.variants}
         self.edges = {loops: with_self_loops(edges, loops) for loops in every}
         self.degrees = {loops: np.asarray(e.sum(axis=1)).ravel() for loops, e in self.edges.items()}
-        x, nodes = (
-            torch.zeros(1, trained.features, dtype=problem.dtype),
-            np.arange(len(self.places)),
-        )
+        nodes, x = np.arange(len(self.places)), torch.zeros(1, trained.features).to(problem.dtype)
         alone = [list[Tensor]() for _ in members]  # what each member hears at one node
         for member, heard in zip(members, alone, strict=True):
             part = self._parts(nodes[:0], nodes[:0], np.zeros(0))[member.self_loops]
@@ -140,10 +137,9 @@ class Served:
         degree = torch.tensor([len(near)])
         forecast = self.trained.forecast(opinions, coverage, degree)
         table = forecast_table(pyarrow.nulls(1), forecast, self.trained.readout(), self.trained)
-        told = {
-            "exact": not (far and len(rim)),
-            "outside": self.trained.beyond([*raw.T.numpy()], degree.numpy()),
-        }
+        seen, names = self.trained.seen, self.trained.feature_names
+        outside = seen.outside(names, raw.T.numpy(), degree.numpy()) if seen else ""
+        told = {"exact": not (far and len(rim)), "outside": outside}
         return {**table.drop(["id"]).to_pylist()[0], **told}
 
     def _features(self, row: Row) -> Tensor:  # (1, features)

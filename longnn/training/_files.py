@@ -446,8 +446,9 @@ def _seen(features: Node, tensors: Mapping[str, Tensor]) -> Seen | None:
     ends, labelled = tensors.get("features/ends"), tensors.get("known/labelled")
     if ends is None or labelled is None:
         return None
-    right = ends.dtype == torch.float64 and ends.shape == (features.integer() + 1, 2)
-    if not right or labelled.dtype != torch.int64 or labelled.dim() != 1:
+    rows = len(ends) if ends.dtype == torch.float64 and ends.shape[1:] == (2,) else 0
+    counted = labelled.dtype == torch.int64 and labelled.dim() == 1
+    if rows not in (1, features.integer() + 1) or not counted:
         features.fail("the number of features whose ends are kept")
     return Seen(ends, labelled)
 

@@ -8,7 +8,6 @@ labelled node.
 import dataclasses
 import hashlib
 import itertools
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
@@ -28,8 +27,8 @@ class Seen:
     """What of a graph is kept to compare others with.
 
     Args:
-        ends: float64 (features + 1, 2), the least and the largest value of each feature, NaN of
-            words; and of the number of neighbours.
+        ends: float64 (features + 1, 2), the least and the largest value of each feature, and of
+            the number of neighbours; of that alone where features are words.
         labelled: int64 (labelled,), ascending, a number of the id of each node with a label.
     """
 
@@ -39,10 +38,8 @@ class Seen:
     @classmethod
     def of(cls, dataset: NodeDataset) -> Self:
         """Of all nodes of a graph."""
-        ends = [(float(v.min()), float(v.max())) for v in dataset.backing.each_feature()]
-        ends = ends or [(math.nan, math.nan)] * dataset.num_features
-        degrees = dataset.degrees
-        ends.append((float(degrees.min()), float(degrees.max())))
+        columns = itertools.chain(dataset.backing.each_feature(), [dataset.degrees.numpy()])
+        ends = [(float(values.min()), float(values.max())) for values in columns]
         ids = itertools.compress(dataset.ids, dataset.labelled.tolist())
         return cls(torch.tensor(ends, dtype=torch.float64), _numbers(ids).sort().values)
 
@@ -60,23 +57,22 @@ class Seen:
         ... )
         '1 of 2 columns lies outside what was trained on: age (50 % of nodes above 3).'
         """
-        names, columns = [*names, "number of neighbours"], itertools.chain(features, [degrees])
+        *ends, last = self.ends.tolist()
+        named = zip(names or map("feature {}".format, itertools.count()), ends, features)  # noqa: B905
         found = []
-        for name, (low, high), values in zip(names, self.ends.tolist(), columns, strict=True):
+        for name, (low, high), values in itertools.chain(
+            named, [("number of neighbours", last, degrees)]
+        ):
+            sides = (("above", high, values > high), ("below", low, values < low))
             told = [
-                f"{100 * far.mean():.0f} % of nodes {where} {_short(end)}"
-                for where, end, far in (
-                    ("above", high, values > high),
-                    ("below", low, values < low),
-                )
+                f"{100 * far.mean():.0f} % of nodes {side} {_short(end)}"
+                for side, end, far in sides
                 if far.any() and far.mean() >= SHARE
             ]
             found += [f"{name} ({', '.join(told)})"] if told else []
-        if not found:
-            return ""
         verb = "lies" if len(found) == 1 else "lie"
-        what = f"{len(found)} of {len(names)} columns {verb} outside what was trained on"
-        return f"{what}: {few(found, most=3)}."
+        what = f"{len(found)} of {len(ends) + 1} columns {verb} outside what was trained on"
+        return f"{what}: {few(found, most=3)}." if found else ""
 
 
 def _short(end: float) -> str:
@@ -89,5 +85,6 @@ def _numbers(ids: Iterable[Any]) -> Tensor:
     >>> bool((_numbers([3, "four"]) == _numbers(["3", "four"])).all())
     True
     """
-    text = b"".join(hashlib.blake2b(str(one).encode(), digest_size=8).digest() for one in ids)
-    return torch.from_numpy(np.frombuffer(text, dtype="<i8").astype(np.int64))
+    texts = (str(one).encode(errors="surrogatepass") for one in ids)
+    digests = b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts)
+    return torch.from_numpy(np.frombuffer(digests, dtype="<i8").astype(np.int64))

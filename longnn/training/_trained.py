@@ -353,15 +353,11 @@ class Trained:
     def outside(self, dataset: NodeDataset, rows: np.ndarray | None = None) -> str:
         """One sentence on what of a graph, or of some rows, lies beyond all that was trained on;
         empty where nothing does, and for a run before version 0.14."""
-        suited, kept = self.suited(dataset), slice(None) if rows is None else rows
-        each = [values[kept] for values in suited.backing.each_feature()]
-        return self.beyond(each, suited.degrees.numpy()[kept])
-
-    def beyond(self, features: Sequence[np.ndarray], degrees: np.ndarray) -> str:
-        """The same of nodes whose features (nodes,) and numbers of neighbours are given."""
-        names = self.feature_names or [f"feature {k}" for k in range(self.features)]
-        features = features or [np.full(1, np.nan)] * self.features  # words
-        return "" if self.seen is None else self.seen.outside(names, features, degrees)
+        if self.seen is None:
+            return ""
+        dataset, kept = self.suited(dataset), slice(None) if rows is None else rows
+        features = (values[kept] for values in dataset.backing.each_feature())
+        return self.seen.outside(self.feature_names, features, dataset.degrees.numpy()[kept])
 
     def opinion_batches(
         self, problem: Problem, *, repeat: int | None = None, size: int = ROWS

@@ -173,8 +173,8 @@ READ = {
             "edge_index": [[0, 0, 1, 1, 2, 2, 2, 3, 4, 5], [1, 4, 0, 2, 1, 3, 5, 2, 0, 2]],
             "x": [[1, 0, 0.5, 0], [2, 0, 0.25, 0], [3, 0, -1, 0], [40, 0, 0, 0],
                   [2.5, 1, 0.125, 1], [2.5, 1, 0.125, 1]],
-            "note": "Nodes that only edges.csv names were added, with gaps in all columns: 2. What is "
-            "predicted of them and near them rests on medians.",
+            "note": "Nodes that only edges.csv names were added, with gaps in all columns: 2. What "
+            "is predicted of them and near them rests on medians.",
         },
     ),
     # Nodes that only edges name: as they appear, unless all are numbers of 64 bits.
