@@ -501,20 +501,25 @@ def error_map_of(
 ) -> ErrorMap | None:
     """How wrong test nodes are (of the first target), and where they lie; None without places."""
     found = None if dataset.task == "multilabel" else coordinates_of(dataset)
-    if found is None:
+    error = errors_of(predicted, dataset, readout)[:, 0]
+    rows = _some(test & ~torch.isnan(error))
+    if found is None or len(rows) == 0:
         return None
-    y = dataset.data.y.reshape(dataset.num_nodes, -1)[:, 0]
+    x, y = found.xy[rows.numpy()].T
+    return ErrorMap(found.x_name, found.y_name, found.aspect, x, y, error[rows].double().numpy())
+
+
+def errors_of(predicted: Tensor, dataset: NodeDataset, readout: Readout) -> Tensor:
+    """How wrong each node is, (nodes, columns): predicted minus true, NaN where the truth is not
+    known; of classes and labels how improbable the truth was said to be, and 0 if it is chosen."""
+    y, chosen = dataset.data.y, readout.choose(predicted)
     if dataset.task == "classification":
-        p_true = predicted.gather(1, y.clamp_min(0)[:, None])[:, 0]
-        error, there = (1 - p_true) * (readout.choose(predicted) != y), y >= 0
-    else:
-        error, there = predicted.reshape(len(y), -1)[:, 0] - y, ~torch.isnan(y)
-    rows = _some(test & there)
-    if len(rows) == 0:
-        return None
-    x_name, y_name, xy, aspect = found
-    right, up = xy[rows.numpy()].T
-    return ErrorMap(x_name, y_name, aspect, right, up, error[rows].double().numpy())
+        p_true = predicted.gather(1, y.clamp_min(0)[:, None])  # (nodes, 1)
+        error = (1 - p_true) * (chosen != y)[:, None]
+        return error.masked_fill((y < 0)[:, None], math.nan)
+    if dataset.task == "multilabel":
+        return (chosen - y).abs() * (predicted - y).abs()
+    return (predicted - y).reshape(len(y), -1)
 
 
 def worst_errors(
@@ -522,13 +527,7 @@ def worst_errors(
 ) -> tuple[ErrorRecord, ...]:
     """The largest errors on test nodes: of classes and labels those that were surest."""
     y, chosen = dataset.data.y, readout.choose(predicted)
-    if dataset.task == "classification":
-        p_true = predicted.gather(1, y.clamp_min(0)[:, None])  # (nodes, 1)
-        error = (1 - p_true) * (chosen != y)[:, None]
-    elif dataset.task == "multilabel":
-        error = (chosen - y).abs() * (predicted - y).abs()
-    else:
-        error = (predicted - y).abs().reshape(len(y), -1)
+    error = errors_of(predicted, dataset, readout).abs()
     error = torch.where(test[:, None], error.nan_to_num(0.0), 0.0)
     size, order = error.flatten().topk(min(WORST, error.numel()))
     names = list(dataset.targets or (dataset.classes if dataset.task == "multilabel" else ()))

@@ -360,18 +360,6 @@ class ErrorRecord(Schema):
     error: float
 
 
-@dataclass(frozen=True)
-class ColumnImportance(Schema):
-    """How much worse test nodes are predicted where a column is shuffled over the nodes: what the
-    headline score loses, on average over some draws, and in the least and the worst of them."""
-
-    column: str
-    worse: float
-    low: float
-    high: float
-    draws: int
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RepeatRecord(Schema):
     """One training of the repeats; what the task does not have is None."""
@@ -562,7 +550,8 @@ class RunRecord(Schema):
     summary: Mapping[str, Mapping[str, Summary]]  # set -> metric -> summary
     baselines: tuple[BaselineRecord, ...] = ()
     portfolio: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
-    importance: tuple[ColumnImportance, ...] = stored(empty=False, default=())  # the largest first
+    #: What the headline score of test nodes loses where a column is shuffled, over some draws.
+    importance: Mapping[str, Summary] = stored(empty=False, default_factory=dict)
     history: History | None = stored(file=False, default=None)
     path: FilterPath | None = stored(file=False, default=None)
     folder: Path | None = stored(file=False, default=None)

@@ -75,8 +75,7 @@ def predict(
     memory: Memory = None,
     cache: Cache = None,
 ) -> None:
-    """Predict all nodes of the run's graph, nodes that are added to it, or a graph with the same
-    features."""
+    """Predict with a finished run: its own graph, new nodes in it (--add), or another graph."""
     from longnn.runs._folder import folder_name
     from longnn.runs._new import added, only_new
     from longnn.runs._predictions import write_predictions
@@ -151,7 +150,7 @@ def evaluate(
         ),
     ] = None,
 ) -> None:
-    """Compute the scores of a finished run again, or those on labels that came later."""
+    """Score a finished run again, or on labels that came later; with --by in each category."""
     from longnn._base.schema import to_plain  # it loads NumPy
 
     if graph is None and another:
@@ -296,7 +295,7 @@ def explain(
     cache: Cache = None,
     json_: Json = False,
 ) -> None:
-    """Say why: split predictions into contributions of nodes, distances and features.
+    """Say why a node is predicted so; without nodes, what all predictions come from.
 
     Exact for a filter on class scores; else by integrated gradients, with the gap shown.
     """
@@ -422,7 +421,7 @@ def export(
         Path | None, typer.Argument(help="File to write (default: model.pt2 in the run folder).")
     ] = None,
 ) -> None:
-    """Write a run as a torch.export program that predicts on any graph, without longnn.
+    """Write a run as a program of PyTorch that predicts without longnn.
 
     It takes encoded features; scaling and normalisation are inside.
     """
@@ -443,7 +442,7 @@ def compare(
     folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
     output: Annotated[Path, typer.Option(help="HTML page to write.")] = Path("comparison.html"),
 ) -> None:
-    """Compare runs: print a table, write a page with all filters in one figure."""
+    """Compare runs in a table, and on one page."""
     from longnn.runs._folder import read_record
 
     records = longnn.report.name_apart([read_record(folder) for folder in folders])
@@ -477,7 +476,7 @@ def explore(
     memory: Memory = None,
     cache: Cache = None,
 ) -> None:
-    """Write one page to explore runs: filters, basis, graph, and why a node is predicted so.
+    """Write one page to explore a run: its graph, why each node is predicted so, its filters.
 
     The page opens offline. Of a graph larger than the limit it shows the nodes around one.
     """

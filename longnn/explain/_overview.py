@@ -19,7 +19,7 @@ from longnn.explain._forms import Form, Overall, join
 from longnn.explain._nodes import Explained, frame, to_table
 from longnn.explain._presentation import ring_name, signed
 from longnn.explain._subject import Subject, distances
-from longnn.records import ColumnImportance
+from longnn.records import Summary
 from longnn.training import Trained
 
 #: Nodes that are explained one by one: of an exact form, and by integrated gradients.
@@ -79,7 +79,7 @@ class Overview(Explained):
         alike = [row for row in rows["stability"] if row["measure"].startswith(AGREEMENT)]
         parts = {
             "columns that count, by what the test score loses where they are shuffled": [
-                f"{row['column']} {row['worse']:.3f}" for row in rows.get("importance", [])[:names]
+                f"{row['column']} {row['lost']:.3f}" for row in rows.get("importance", [])[:names]
             ],
             "by distance": [f"{name} {100 * row['share']:.0f} %" for name, row in shares],
             "largest features, mean size": [
@@ -96,10 +96,10 @@ class Overview(Explained):
         explained = f"explained: {self.what}, of {self.explained} nodes"
         return [explained, *(f"{name}: {', '.join(each)}" for name, each in parts.items() if each)]
 
-    def with_importance(self, columns: Sequence[ColumnImportance]) -> Self:
-        """The same, with what each column is worth."""
-        names = [field.name for field in dataclasses.fields(ColumnImportance)]
-        table = to_table(names, [dataclasses.astuple(column) for column in columns])
+    def with_importance(self, columns: Mapping[str, Summary]) -> Self:
+        """The same, with what the test score loses without each column, over some draws."""
+        rows = [(name, lost.mean, lost.low, lost.high) for name, lost in columns.items()]
+        table = to_table(["column", "lost", "low", "high"], rows)
         return dataclasses.replace(self, tables={**self.tables, "importance": table})
 
 

@@ -7,10 +7,10 @@ the style of ``_style``.
 
 from longnn.report._answer import answer_text
 from longnn.report._comparison import cautions, compare_words, name_apart, write_comparison
-from longnn.report._page import Figures, text_summary, write_report
-from longnn.report._words import importance_rows, interval_text, score_text
+from longnn.report._page import Figures, short_page, text_summary, write_report
+from longnn.report._words import difference_text, interval_text, score_text
 
 __all__ = [
-    "Figures", "answer_text", "cautions", "compare_words", "importance_rows", "interval_text",
-    "name_apart", "score_text", "text_summary", "write_comparison", "write_report",
+    "Figures", "answer_text", "cautions", "compare_words", "difference_text", "interval_text",
+    "name_apart", "score_text", "short_page", "text_summary", "write_comparison", "write_report",
 ]  # fmt: skip

@@ -58,7 +58,6 @@ from longnn.report._words import (
     difference_text,
     filter_rows,
     gain_text,
-    importance_rows,
     importance_text,
     interval_text,
     leading,
@@ -189,8 +188,8 @@ def write_report(run: RunRecord) -> Path:
 
     filters, added, errors, learned = map(take, (FILTER, ADDED, ERRORS, LEARNED))
     untested, absent = untested_text(run), absences(run)
-    columns = importance_text(run.importance, run.metric)
-    answer = [columns, known_text(run), next_text(run, run.folder.name)]
+    answer = [importance_text(run), known_text(run), plain_text(run)]
+    answer.append(next_text(run, run.folder.name))
     content = html.document(
         title=f"{run.data.name}: {answer_text(run)}",
         header=html.heading(question_text(run)) + html.paragraph(basis_text(run), kind="soft"),
@@ -199,11 +198,11 @@ def write_report(run: RunRecord) -> Path:
             f"{''.join(html.paragraph(text) for text in answer if text)}</div>",
             html.paragraph(f"{brackets_text(run)} {_origin(run)}", kind="soft"),
             html.alert([*checks(run), *([untested] if untested else [])]),
-            html.section("What was learned", html.paragraph(plain_text(run)), *filters),
             html.section("How well it works", _scores(run), html.paragraph(covered_text(run))),
             html.section("What the graph adds", *_baselines(run), *added),
             html.section("Which columns count", *_importance(run)),
             html.section("Where it errs", _per_class(run), *errors, _worst(run)),
+            html.section("What was learned", *filters),
             html.folded("The models that vote", *_members(run)),
             html.folded("How the filter was learned", _filters(run), *learned),
             html.folded("Training, repeats and calibration", *pictures.values(), _repeats(run)),
@@ -220,10 +219,16 @@ def write_report(run: RunRecord) -> Path:
     return write_atomically(run.folder / "report.html", content)
 
 
+def short_page(run: RunRecord) -> str:
+    """The first screen for a notebook."""
+    texts = [f"{run.name}: {question_text(run)}", answer_text(run), importance_text(run)]
+    return "\n".join(html.paragraph(text) for text in [*texts, known_text(run)] if text)
+
+
 def text_summary(run: RunRecord) -> list[str]:
     """The run in a few lines for a terminal: question, answer, what was learned, scores, splits."""
-    columns = importance_text(run.importance, run.metric)
-    lead = [answer_text(run), columns, known_text(run), next_text(run, str(run.folder))]
+    lead = [answer_text(run), importance_text(run), known_text(run)]
+    lead += [next_text(run, str(run.folder))]
     lines = [question_text(run), "", *(f"  {text}" for text in lead if text)]
     lines += ["", f"  {plain_text(run)}", ""]
     rows = _score_table(run)
@@ -377,7 +382,7 @@ def _per_class(run: RunRecord) -> str:
 def _worst(run: RunRecord) -> str:
     """The largest errors of the first repeat, with the ids of their nodes."""
     rows = [[e.node, e.what, e.true, e.predicted, f"{e.error:.3g}"] for e in run.repeats[0].worst]
-    size = "distance" if run.data.task == "regression" else "improbable"
+    size = "off by" if run.data.task == "regression" else "improbable"
     columns = ["node", "of", "true", "predicted", size]
     if not any(row[1] for row in rows):
         rows, columns = [[row[0], *row[2:]] for row in rows], [columns[0], *columns[2:]]
@@ -389,17 +394,14 @@ def _worst(run: RunRecord) -> str:
 
 def _importance(run: RunRecord) -> list[str]:
     """What each column is worth to the trained models."""
-    if not run.importance:
+    rows = [[name, difference_text(lost, run.metric)] for name, lost in run.importance.items()]
+    if not rows:
         return []
-    columns, rows = importance_rows(run.importance, run.metric)
     if len(rows) > IMPORTANT:
-        rows = [*rows[:IMPORTANT], [f"{len(rows) - IMPORTANT} more", "", ""]]
-    draws = run.importance[0].draws
-    caption = f"What the test {metric_of(run.metric).name} loses where a column is shuffled"
-    return [
-        html.paragraph(SHUFFLED),
-        html.table(f"{caption}, {draws} times", columns, rows, words=[0]),
-    ]
+        rows = [*rows[:IMPORTANT], [f"{len(rows) - IMPORTANT} more", ""]]
+    lost = f"test {metric_of(run.metric).name} lost"
+    caption = "Each column shuffled in turn; brackets are 95 % intervals over the draws"
+    return [html.paragraph(SHUFFLED), html.table(caption, ["column", lost], rows, words=[0])]
 
 
 def class_rows(run: RunRecord) -> list[tuple[str, float, float, float, float]]:

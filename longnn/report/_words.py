@@ -11,14 +11,7 @@ from itertools import groupby
 import numpy as np
 
 from longnn.metrics import metric_of
-from longnn.records import (
-    ColumnImportance,
-    FilterRecord,
-    MemberRecord,
-    RunRecord,
-    SplitRecord,
-    Summary,
-)
+from longnn.records import FilterRecord, MemberRecord, RunRecord, SplitRecord, Summary
 from longnn.registry import MODELS
 from longnn.report._filters import describe_filter, mean_response, number_text
 
@@ -365,44 +358,15 @@ def gain_text(run: RunRecord) -> str:
     )
 
 
-def importance_text(columns: Sequence[ColumnImportance], metric: str) -> str:
-    """Which columns count most: those that did so in every draw.
-
-    >>> found = [ColumnImportance("age", 0.2, 0.1, 0.3, 3), ColumnImportance("team", 0, -0.1, 0, 3)]
-    >>> importance_text(found, "accuracy")
-    'The column that counts most: age. Shuffled over the nodes, it costs 20.0 points.'
-    """
-    if not columns:
-        return ""
-    most = [column for column in columns if column.low > 0][:COUNTING]
+def importance_text(run: RunRecord) -> str:
+    """Which columns count most: those that do so beyond the chance of the draws."""
+    most = [name for name, lost in run.importance.items() if lost.low > 0][:COUNTING]
     if not most:
-        return "No column counts alone: shuffled over the nodes, none costs more than chance."
-    *others, last = [column.column for column in most]
-    if not others:
-        start, it = f"The column that counts most: {last}", "it"
-    else:
-        start, it = f"The columns that count most: {', '.join(others)} and {last}", "the first"
-    cost = _worse_text(most[0], metric)
-    return f"{start}. Shuffled over the nodes, {it} costs {cost}."
-
-
-def importance_rows(
-    columns: Sequence[ColumnImportance], metric: str
-) -> tuple[list[str], list[list[str]]]:
-    """A table of what each column is worth: its head and its rows."""
-    scale, digits = metric_of(metric).scale, metric_of(metric).digits
-
-    def row(column: ColumnImportance) -> list[str]:
-        low, high = (f"{scale * value:z.{digits}f}" for value in (column.low, column.high))
-        return [column.column, _worse_text(column, metric), f"{low} to {high}"]
-
-    name = metric_of(metric).name
-    return ["column", f"test {name} lost", "least to most"], [row(column) for column in columns]
-
-
-def _worse_text(column: ColumnImportance, metric: str) -> str:
-    scale, digits = metric_of(metric).scale, metric_of(metric).digits
-    return f"{scale * column.worse:z.{digits}f}{metric_of(metric).points}"
+        return "No column counts beyond chance alone." if run.importance else ""
+    *others, last = most
+    names = f"{', '.join(others)} and {last}" if others else last
+    cost = difference_text(run.importance[most[0]], run.metric)
+    return f"What counts most: {names}. Without {most[0]} the score would lose {cost}."
 
 
 def class_names(run: RunRecord, count: int) -> list[str]:

@@ -21,14 +21,7 @@ from longnn.data._errors import counted
 from longnn.description import score_sets
 from longnn.explain._importance import column_importance
 from longnn.explain._subject import find_ids
-from longnn.records import (
-    RECORD,
-    ColumnImportance,
-    RunRecord,
-    Scores,
-    Summary,
-    summarize_repeats,
-)
+from longnn.records import RECORD, RunRecord, Scores, Summary, summarize_repeats
 from longnn.runs._by import categories_of
 from longnn.runs._dataset import load_graph, read_source
 from longnn.runs._export import export_trained
@@ -335,24 +328,23 @@ class Run:
         places = find_ids(self.dataset.ids, [str(node) for node in nodes])
         return explain.explain_nodes(self.trained, self.dataset, places, **options)
 
-    def column_importance(self, draws: int | None = None) -> tuple[ColumnImportance, ...]:
-        """How much worse test nodes are predicted where a column is shuffled over the nodes.
+    def column_importance(self, draws: int | None = None) -> Mapping[str, Summary]:
+        """What the headline score of test nodes loses where a column is shuffled over the nodes.
 
         All features of a column are shuffled together, and all models predict the changed graph,
         with the known answers of the run.
 
         Args:
-            draws: how often each column is shuffled; by default as the report has it, or as often
-                as takes seconds, perhaps never.
+            draws: how often; by default as in the report, or as often as takes seconds, perhaps
+                never.
 
         Returns:
-            one per column, that which counts most first; nothing without test nodes.
+            the mean over the draws by column, that which counts most first.
         """
         if draws is None and self.record.importance:
             return self.record.importance
-        return column_importance(
-            self.trained, self.dataset, self.splits, self.record.metric, draws=draws
-        )
+        asked = self.trained, self.dataset, self.splits, self.record.metric
+        return column_importance(*asked, draws=draws)
 
     def evaluate(
         self,

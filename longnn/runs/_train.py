@@ -326,7 +326,7 @@ def _write(run: Run, folder: Path, clock: _Clock) -> None:
     write_predictions(run.tables(), folder / PREDICTIONS)
     clock.lap("writing")
     # From disk it would read the neighbours of all test nodes into memory: that must be asked for.
-    columns = () if run.dataset.backing.by_rows else run.column_importance()
+    columns = {} if run.dataset.backing.by_rows else run.column_importance()
     clock.lap("columns")
     record = dataclasses.replace(run.record, importance=columns, seconds=dict(clock.seconds))
     run.record = record.write(folder)

@@ -22,7 +22,7 @@ from longnn.report._answer import answer_text, graph_text, known_text, question_
 from longnn.report._checks import checks
 from longnn.report._comparison import paired_text
 from longnn.report._page import class_rows, plates
-from longnn.report._words import filter_rows, filter_words
+from longnn.report._words import filter_rows, filter_words, plain_text
 from tests.report.examples import edit_record, write_run
 from tests.report.pagecheck import check_page
 
@@ -75,7 +75,7 @@ def test_page_says_first_what_everybody_asks(pages):
     text = pages["single"]
     first, _, rest = text.partition("<details>")
     titles = re.findall(r"<h2>(.*?)</h2>", first)
-    assert titles == ["What was learned", "How well it works", "Where it errs"]
+    assert titles == ["How well it works", "Where it errs", "What was learned"]
     folds = re.findall(r"<summary><h2>(.*?)</h2></summary>", text)
     assert folds[-3:] == ["How the numbers were obtained", "The data", "Reproduce the run"]
     assert "<details open" not in rest
@@ -111,7 +111,7 @@ def test_the_first_screen_answers(run, tmp_path):
     )
     page = page_of(run).text
     first = page[: page.index("How well it works")]
-    order = [question_text(run), answer, known, "longnn explain made NODE", "What was learned"]
+    order = [question_text(run), answer, known, plain_text(run), "longnn explain made NODE"]
     places = [first.rindex(text) for text in order]  # the title of the window is first
     assert places == sorted(places)
     lines = "\n".join(text_summary(run))
