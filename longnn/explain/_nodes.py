@@ -196,6 +196,9 @@ class Explanation(Explained):
     def __repr__(self) -> str:
         return f"Explanation({len(self)} nodes, model={self.model!r}, method={self.method!r})"
 
+    def _repr_html_(self) -> str:
+        return _presentation.short_page(self)
+
     def arrow(self) -> dict[str, pyarrow.Table]:
         """All tables by name, as Arrow has them."""
         nodes = self.nodes
@@ -297,11 +300,13 @@ def to_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> pyarrow.T
 
 
 def to_frame(table: pyarrow.Table) -> Any:
-    """A data frame of pandas, where it is installed; else the Arrow table itself.
+    """A data frame of pandas, where it is installed, else an Arrow table; without empty columns.
 
-    >>> len(to_frame(pyarrow.table({"x": [1, 2]})))
-    2
+    >>> to_frame(pyarrow.table({"x": [1, 2], "says": [None, None]})).shape
+    (2, 1)
     """
+    names, most = table.column_names, max(len(table), 1)
+    table = table.select([name for name in names if table[name].null_count < most])
     return table.to_pandas() if importlib.util.find_spec("pandas") else table
 
 

@@ -25,6 +25,7 @@ SMALL = 0.25
 LARGEST = 600.0  # area of the largest mark, in square points
 LABELLED = 8  # sources that have their id beside them
 RINGS = 5  # rings that are drawn; those beyond share the last
+BARS = 12  # bars that all have their number below
 ROOM = 0.9  # around the node in the middle, in units of the distance between rings
 #: Rows of a table of sources and of features; nodes with a figure.
 ROWS, DRAWN = 20, 20
@@ -71,7 +72,8 @@ def why(explanation: "Explanation", e: "NodeExplanation") -> list[str]:
             f"the validation nodes adds {e.shift:.2f} to the log-odds of {e.predicted} against "
             f"{e.without}."
         )
-    told.append(f"What is explained: {explanation.what}, {e.score:.3f} here.")
+    output = "" if e.probability is None else f" for {e.output}"
+    told.append(f"The numbers below add up to {e.score:.3f}{output}: {explanation.what}.")
     of_node = float(e.contribution[e.distance == 0].sum())
     others = e.contribution[e.distance != 0]
     told.append(
@@ -261,8 +263,10 @@ def _draw_bars(axes: Any, e: "NodeExplanation") -> None:
     rings = e.rings
     names = ["self" if d == 0 else "far" if d < 0 else str(d) for d in rings]
     totals = [total for _, total in rings.values()]
-    if e.constant:
-        names, totals = [*names, "constant"], [*totals, e.constant]
+    if len(names) > BARS:
+        names = [name if k % 2 == 0 or name == "far" else "" for k, name in enumerate(names)]
+    if e.constant:  # its name is below the numbers, which leave no room
+        names, totals = [*names, "\nconstant"], [*totals, e.constant]
     colours = [NAVY if total > 0 else "white" for total in totals]
     edges = [NAVY if total > 0 else ORANGE for total in totals]
     axes.bar(range(len(totals)), totals, color=colours, edgecolor=edges, linewidth=1.6)
@@ -326,6 +330,17 @@ def write_page(explanation: "Explanation", path: Path) -> Path:
     )  # fmt: skip
     with writing(path):
         return write_atomically(path, content)
+
+
+def short_page(explanation: "Explanation") -> str:
+    """The first nodes for a notebook: why, and the largest contributions."""
+    blocks = []
+    for e in explanation.nodes[:NAMED]:
+        columns, rows = source_rows(e, NAMED)
+        blocks.append(html.paragraph(" ".join(why(explanation, e))))
+        blocks.append(html.table("Largest contributions", columns, rows, words=[0]))
+    rest = len(explanation) - NAMED
+    return "\n".join([*blocks, html.paragraph(f"{rest} more") if rest > 0 else ""])
 
 
 def _node(explanation: "Explanation", e: "NodeExplanation", picture: str) -> Sequence[str]:

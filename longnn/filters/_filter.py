@@ -9,6 +9,7 @@ norm, its best fit and its truncation. It knows no model.
 """
 
 import dataclasses
+import html
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Self, TypeGuard
@@ -364,6 +365,20 @@ class PolynomialFilter(nn.Module):
         self.coefficients.set_(solved.alpha)
         beta = self.chebyshev_coefficients().detach().cpu()
         return Fit(solved.squared_error(beta), solved.rank)
+
+    def _repr_html_(self) -> str:
+        """The mean response over the spectrum: averages left, differences right, 0 dashed."""
+        with torch.no_grad():
+            g = self.response(torch.linspace(0, 2, 81)).mean(0).cpu()
+        low, high = min(float(g.min()), 0.0), max(float(g.max()), 0.0)
+        heights = (100 * (high - g) / max(high - low, 1e-9)).tolist()
+        points = " ".join(f"{2.5 * k:.1f},{y:.1f}" for k, y in enumerate(heights))
+        zero = 100 * high / max(high - low, 1e-9)
+        return (
+            '<svg viewBox="-2 -2 204 104" width="204" stroke="currentColor" fill="none">'
+            f'<path d="M0 {zero:.1f}H200" stroke-dasharray="3"/><polyline points="{points}" '
+            f'stroke-width="2"/></svg><p>{html.escape(repr(self))}</p>'
+        )
 
     def __repr__(self) -> str:
         parts = [

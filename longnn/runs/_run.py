@@ -81,6 +81,9 @@ class Run:
         name, model = self.record.name, self.record.model
         return f"Run({name!r}, model={model!r}, repeats={self.trained.repeats})"
 
+    def _repr_html_(self) -> str:
+        return report.short_page(self.record)
+
     @property
     def folder(self) -> Path | None:
         """Where it is kept, or None."""
@@ -189,6 +192,10 @@ class Run:
                 ``plausible``; by default as the run was trained with.
         """
         return pyarrow.concat_tables(self.tables(repeat, coverage=coverage))
+
+    def to_pandas(self, repeat: int | None = None, *, coverage: float | None = None) -> Any:
+        """:meth:`predictions` as a data frame of pandas."""
+        return self.predictions(repeat, coverage=coverage).to_pandas()
 
     def predict(
         self,
