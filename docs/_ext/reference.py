@@ -77,7 +77,8 @@ def _row(package: str, name: str) -> str:
     """A line of a table in Markdown, with a link to where the name is explained."""
     found = getattr(importlib.import_module(f"longnn.{package}"), name)
     role = "class" if inspect.isclass(found) else "func"
-    words = re.sub(r":\w+:`~?([^`<]*\.)?([^`<]*)`", r"`\2`", summary(found)).replace("``", "`")
+    words = re.sub(r":math:`([^`]*)`", r"$\1$", summary(found))
+    words = re.sub(r":\w+:`~?([^`<]*\.)?([^`<]*?)( <[^>]*>)?`", r"`\2`", words).replace("``", "`")
     words = re.sub(r"`([^`<]*) <(http[^>]*)>`_", r"[\1](\2)", words)
     return f"| {{py:{role}}}`{name} <longnn.{package}.{name}>` | {words} |"
 

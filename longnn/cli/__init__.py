@@ -19,14 +19,15 @@ from longnn.cli._train import train, tune
 app = typer.Typer(
     cls=Group,
     no_args_is_help=True,
-    help="Graph neural networks that learn their own filter.",
+    help="Predict answers that you lack, for things that are connected: from two tables to\n"
+    "predictions, how sure they are, and why.",
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 #: In the order of the help.
 COMMANDS = (
-    *(train, predict, evaluate, explain, export, tune, compare),
-    *(propagate, explore, info, datasets, models, prepare),
+    *(info, train, predict, explain, explore, evaluate, compare, tune, export),
+    *(datasets, models, prepare, propagate),
 )
 for command in COMMANDS:
     app.command(cls=Command)(guarded(command))

@@ -72,8 +72,8 @@ Memory = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Memory of each process, e.g. 4G (default: half of what is free). A graph that needs "
-        "more is read from disk, by rows; files are prepared first.",
+        help="Memory to use, e.g. 4G (default: half of what is free). A graph that needs more is "
+        "trained from disk.",
     ),
 ]
 Coverage = Annotated[

@@ -55,7 +55,7 @@ def info(
     cache: Cache = None,
     json_: Json = False,
 ) -> None:
-    """Describe a graph: size, degrees, classes, homophily, spectrum, warnings."""
+    """Show what was understood of your files: sizes, columns, classes, and what looks wrong."""
     from longnn.data._card import untested
 
     dataset = load_dataset(read_source(graph, nodes, data_option), data_dir, memory, cache)
@@ -198,7 +198,7 @@ def prepare(
     quiet: Quiet = False,
     json_: Json = False,
 ) -> None:
-    """Write a graph of any size into a folder that training reads from disk."""
+    """Prepare a graph that memory does not hold; train does so alone where it must."""
     from longnn.store._disk import cached_place
     from longnn.store._graph import GraphStore
 
@@ -260,7 +260,7 @@ def propagate(
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "cpu",
     json_: Json = False,
 ) -> None:
-    """Compute the terms T_0(P) X ... T_K(P) X of a prepared graph, once for all trainings.
+    """Compute what filters need of a prepared graph, T_0(P) X ... T_K(P) X, for all trainings.
 
     Blocks of columns are computed one after the other and written to disk. If the command is
     stopped, the same command goes on with the blocks that are missing. Started by torchrun, the

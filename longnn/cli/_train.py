@@ -54,8 +54,8 @@ def train(
     graph: Annotated[
         str | None,
         typer.Argument(
-            help="Name of a dataset, an edge file, a folder with edges.* and nodes.*, or a "
-            "prepared folder."
+            help="A folder with edges.* and nodes.*, an edge file, a prepared folder, or the name "
+            "of a dataset."
         ),
     ] = None,
     nodes: Nodes = None,
@@ -102,7 +102,7 @@ def train(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a model and write a run folder with weights, predictions and a report."""
+    """Learn from the answers you have; write a report, predictions of all nodes, and the models."""
     from longnn.config._values import read_toml
     from longnn.runs._folder import default_folder
 

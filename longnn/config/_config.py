@@ -153,8 +153,8 @@ class Config:
 
     preset: str = described(
         "fast",
-        "how much to train: fast (one model; so it is where an option of a model is set), default "
-        "(a portfolio of about eight, joined on the validation nodes), best (a larger one)",
+        "how much to train: fast (one model), default (about eight models that vote) or best (some "
+        "twenty); where you set an option of a model, it is one model",
         PRESETS,
     )
     model: str = described("lon", "name of the model, see `longnn models`")

@@ -65,6 +65,13 @@ COLOURED = 6  # members drawn in colour, by weight; the others are thin and grey
 #: What stands at the two ends of a spectrum: of a graph, and of a double cover.
 ENDS = ("← low frequency (smooth)", "high frequency (rough) →")
 COVER_ENDS = ("← sources and targets alike", "sources and targets opposite →")
+#: How to read a response.
+SPECTRUM = (
+    "On the left, at 0, is what neighbours have in common; on the right, at 2, what differs from "
+    "neighbour to neighbour. Where the line is far from zero, the model keeps that part of what "
+    "it sees; near zero it drops it. So a line that is high on the left alone averages over "
+    "neighbours."
+)
 AXIS, COVER_AXIS = "Laplacian eigenvalue λ", "1 − eigenvalue of the double cover, λ"
 
 
@@ -107,11 +114,9 @@ def _ladder_plate(run: RunRecord) -> Plate:
         "filter_response",
         lambda: filter_ladder(run),
         f"The learned filters, {ladder_order(run)}",
-        "What each filter of the model keeps: how strongly its filter passes each frequency of the "
-        "signal that reaches it. On the left, at 0, are signals that neighbours share; on the "
-        "right, at 2, signals that alternate between neighbours. The bands contain half and 90 % "
-        "of the channels, each with the sign that agrees with the others; the bold line is the "
-        f"mean. All panels have one scale.{_spectrum_text(run)}",
+        f"Each panel is one filter of the model, one after the other. {SPECTRUM} The bands contain "
+        "half and 90 % of the channels, each with the sign that agrees with the others; the bold "
+        f"line is the mean. All panels have one scale.{_spectrum_text(run)}",
         f"Learned responses against Laplacian eigenvalue: {filter_words(run)}.",
     )
 
@@ -119,11 +124,7 @@ def _ladder_plate(run: RunRecord) -> Plate:
 def _spectrum_words(run: RunRecord) -> str:
     """What stands along the axis of a response."""
     if not is_cover(run):
-        return (
-            "How strongly the filter passes each frequency of a signal on the graph. On the left, "
-            "at 0, are signals that neighbours share; on the right, at 2, signals that alternate "
-            "between neighbours."
-        )
+        return SPECTRUM
     return (
         "How strongly the filter passes each signal on the double cover of the directed graph, in "
         "which every node stands twice: as a source and as a target of arcs. On the left, at 0, "
