@@ -373,7 +373,10 @@ def covered_of(fit: Fitted, dataset: NodeDataset) -> Covered | None:
         there = ~y.isnan() if y.is_floating_point() else y >= 0
         own = torch.where(there, y, 0).long()[..., None]
         hit, size = sets.gather(-1, own)[..., 0], sets.sum(-1)
-    return Covered(stated, float(hit[there].double().mean()), float(size[there].double().mean()))
+    weight = torch.ones(len(y)) if dataset.node_weight is None else dataset.node_weight[test]
+    w = weight.double().reshape(-1, *[1] * (there.dim() - 1)).expand(there.shape)[there]
+    shares = (float((v[there].double() * w).sum() / w.sum()) for v in (hit, size))
+    return Covered(stated, *shares)
 
 
 def known_rings_of(fit: Fitted, dataset: NodeDataset) -> KnownRings | None:
@@ -676,7 +679,8 @@ def describe_baselines(
 def _join(said: Sequence[Tensor], problem: Problem, fit: Fitted) -> tuple[Tensor, Readout | None]:
     """The average of predictions by votes of the validation nodes, read as the run's are."""
     every, val = torch.stack(list(said)), fit.split.val.cpu()
-    votes = ensemble_weights(every[:, val], problem.labels.cpu()[val], problem.task)
+    weight = None if problem.weight is None else problem.weight.cpu()[val]
+    votes = ensemble_weights(every[:, val], problem.labels.cpu()[val], problem.task, weight)
     predicted = combine(every, votes)
     if problem.task == "regression":
         return predicted, None
@@ -768,34 +772,38 @@ def predict_baseline(name: str, problem: Problem, split: Split) -> Tensor:
     if name != "constant":
         sparse = isinstance(problem.features, SparseMatrix)
         x = problem.features.to_scipy() if sparse else problem.features.values.cpu().numpy()
+    weight = np.ones(len(y)) if problem.weight is None else problem.weight.cpu().double().numpy()
     predicted = np.zeros((len(y), problem.outputs))
     if problem.task == "classification":
-        classes, p = _classify(name, x, y, train & (y >= 0))
+        classes, p = _classify(name, x, y, train & (y >= 0), weight)
         predicted[:, classes] = p  # a class without training node has none
         return torch.from_numpy(predicted).to(problem.dtype)
     for k, column in enumerate(y.reshape(len(y), -1).T.astype(np.float64)):
         rows = train & ~np.isnan(column)
         if problem.task == "multilabel":
-            classes, p = _classify(name, x, column > 0.5, rows)
+            classes, p = _classify(name, x, column > 0.5, rows, weight)
             predicted[:, k] = p @ classes
         elif name == "constant":
-            predicted[:, k] = column[rows].mean()
+            predicted[:, k] = np.average(column[rows], weights=weight[rows])
         else:
             from sklearn.linear_model import Ridge
 
-            predicted[:, k] = Ridge().fit(x[rows], column[rows]).predict(x)
+            predicted[:, k] = Ridge().fit(x[rows], column[rows], weight[rows]).predict(x)
     return torch.from_numpy(predicted.reshape(y.shape)).to(problem.dtype)
 
 
-def _classify(name: str, x: Any, y: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _classify(
+    name: str, x: Any, y: np.ndarray, rows: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The classes among some rows, and the probability of each for every node."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
-    classes, counts = np.unique(y[rows], return_counts=True)
+    classes, codes = np.unique(y[rows], return_inverse=True)
+    counts = np.bincount(codes, weight[rows])
     if name == "constant" or len(classes) < 2:
         return classes, counts / counts.sum()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # near enough for a baseline
-        model = LogisticRegression(max_iter=STEPS, tol=1e-3).fit(x[rows], y[rows])
+        model = LogisticRegression(max_iter=STEPS, tol=1e-3).fit(x[rows], y[rows], weight[rows])
     return classes, model.predict_proba(x)

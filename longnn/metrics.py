@@ -127,10 +127,11 @@ def check_monitor(monitor: str, task: Task) -> None:
 
 def score_classes(
     probabilities: "Tensor",  # (nodes, classes)
-    labels: "Tensor",  # (nodes,) int64
+    labels: "Tensor",  # (nodes,) int64, below 0 where unknown
     *,
     chosen: "Tensor | None" = None,  # (nodes,) int64
     positive: int = 1,
+    weight: "Tensor | None" = None,  # (nodes,)
 ) -> dict[str, float]:
     """Scores of some nodes; those of probabilities where there are two classes, and nodes of both.
 
@@ -139,17 +140,19 @@ def score_classes(
         labels: the true classes.
         chosen: the predicted classes; by default the most probable.
         positive: of two classes the one whose average precision is computed.
+        weight: how much each node counts; by default all alike.
 
     >>> import torch
     >>> p, y = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), torch.tensor([0, 1, 1])
     >>> {name: round(value, 2) for name, value in score_classes(p, y).items()}["roc_auc"]
     1.0
     """
-    if len(labels) == 0:
+    known = labels >= 0
+    if not bool(known.any()):
         return {}
-    p, y = probabilities.double(), labels[None]
-    said = (p.argmax(-1) if chosen is None else chosen)[None]
-    weight, classes = p.new_ones(y.shape), p.shape[1]
+    p, labels, classes = probabilities[known].double(), labels[known], probabilities.shape[1]
+    said = (p.argmax(-1) if chosen is None else chosen[known])[None]
+    y, weight = labels[None], _weights_of(p, weight if weight is None else weight[known])[None]
     both = classes == 2 and bool((labels != labels[0]).any())
     return {
         key: float(of(p[None] if metric.ranks else said, y, weight, classes, positive))
@@ -163,6 +166,7 @@ def score_labels(
     labels: "Tensor",  # (nodes, labels) of 0, 1 and NaN
     *,
     chosen: "Tensor | None" = None,  # (nodes, labels)
+    weight: "Tensor | None" = None,  # (nodes,)
 ) -> dict[str, float]:
     """Scores of some nodes over several labels; unknown labels do not count.
 
@@ -178,7 +182,8 @@ def score_labels(
     for key, metric, of in _computed("multilabel"):
         columns = both if metric.contrast else is_labelled.any(0)
         if bool(columns.any()):
-            parts = (p if metric.ranks else said, hit.double(), is_labelled.double())
+            counts = is_labelled * _weights_of(p, weight)[:, None]
+            parts = (p if metric.ranks else said, hit.double(), counts)
             scores[key] = float(of(*(values[None][..., columns] for values in parts)))
     return scores
 
@@ -188,6 +193,7 @@ def score_numbers(
     labels: "Tensor",  # the same, NaN where unknown
     *,
     targets: Sequence[str] = (),
+    weight: "Tensor | None" = None,  # (nodes,)
 ) -> dict[str, float]:
     """Scores of some nodes, of several targets the mean; with their names, R2 of each is there too.
 
@@ -200,11 +206,12 @@ def score_numbers(
     for said, true in zip(p.T, y.T, strict=True):
         is_labelled = ~true.isnan()
         said, true = said[is_labelled][None, :, None], true[is_labelled][None, :, None]
-        weight = true.new_full(true.shape, 1 / max(true.numel(), 1))
-        unit = true.new_ones(1, 1)
+        share, unit = true.new_full(true.shape, 1 / max(true.numel(), 1)), true.new_ones(1, 1)
+        if weight is not None:
+            share = share * _weights_of(true[0], weight[is_labelled])[None, :, None]
         rows.append(
             {
-                key: float(of(said, true, weight, unit))
+                key: float(of(said, true, share, unit))
                 for key, metric, of in _computed("regression")
                 if true.numel() and (bool((true != true[0, 0]).any()) or not metric.contrast)
             }
@@ -217,6 +224,14 @@ def score_numbers(
         pairs = zip(targets, rows, strict=False)
         scores |= {f"{main} {name}": row[main] for name, row in pairs if main in row}
     return scores
+
+
+def _weights_of(values: "Tensor", weight: "Tensor | None") -> "Tensor":  # (nodes, ...) -> (nodes,)
+    """Weights of nodes, one in the mean: counts of equal weights stay exact."""
+    if weight is None:
+        return values.new_ones(len(values))
+    weight = weight.to(values)
+    return weight * (len(weight) / weight.sum())
 
 
 def _computed(task: Task) -> list[tuple[str, Metric, Callable[..., "Tensor"]]]:

@@ -1,5 +1,7 @@
 """Scores, in training and of results, against scikit-learn; ties and gaps too."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import sklearn.metrics as metrics
@@ -21,6 +23,7 @@ from longnn.metrics import (
     summarize,
 )
 from longnn.training import Objective, Problem
+from longnn.training._readout import best_threshold
 from longnn.tuning import tune
 
 NODES, MEMBERS = 40, 3
@@ -136,7 +139,52 @@ def test_a_score_of_another_task_is_refused() -> None:
         Objective(problem(torch.arange(NODES) % 2), masks(), masks(), monitor="r2")
 
 
-def test_weights_of_nodes_weigh_the_loss_and_not_the_score() -> None:
+@pytest.mark.parametrize("task", ["classes", "two classes", "labels", "numbers"])
+def test_a_weight_of_a_node_is_a_repetition(task: str) -> None:
+    rng = torch.Generator().manual_seed(3)
+    weight = torch.randint(5, (NODES,), generator=rng)
+    outputs = {"classes": 3, "two classes": 2}.get(task, 4)
+    p = torch.rand(NODES, outputs, dtype=torch.float64, generator=rng)
+    if task in ("classes", "two classes"):
+        y, compute = torch.randint(outputs, (NODES,), generator=rng), score_classes
+        p = p / p.sum(1, keepdim=True)
+    else:
+        y = torch.rand(NODES, outputs, dtype=torch.float64, generator=rng)
+        y, compute = ((y > 0.6).double(), score_labels) if task == "labels" else (y, score_numbers)
+        y[::7, 1] = torch.nan
+    often = torch.arange(NODES).repeat_interleave(weight)
+    assert compute(p, y, weight=weight / 7) == pytest.approx(compute(p[often], y[often]))
+    if task == "two classes":
+        there = weight > 0  # a threshold lies between two nodes
+        once = best_threshold(p[there, 1], y[there] == 1, weight[there])
+        assert once == pytest.approx(best_threshold(p[often, 1], y[often] == 1))
+
+
+def test_weights_of_nodes_in_losses_and_scores_of_training() -> None:
+    y = torch.arange(NODES) % 2
+    s, w = scores(2), torch.rand(NODES, dtype=torch.float64)
+    weighed = Objective(dataclasses.replace(problem(y), weight=w), masks(), masks())
+    for i, m in enumerate(masks()):
+        each = F.cross_entropy(s[i, m], y[m], reduction="none")
+        expected = (each * w[m]).sum() / w[m].sum()
+        torch.testing.assert_close(weighed.train_loss(s)[i], expected)
+        loss, score = (value[i] for value in weighed.validate(s))
+        torch.testing.assert_close(loss, expected)
+        right = (s[i, m].argmax(-1) == y[m]) * w[m]
+        torch.testing.assert_close(score, right.sum() / w[m].sum())
+    values = torch.randn(NODES, dtype=torch.float64)
+    numbers = Objective(
+        dataclasses.replace(problem(values, "regression"), weight=w), masks(), masks()
+    )
+    for i, m in enumerate(masks()):
+        mean = np.average(values[m], weights=w[m])
+        assert float(numbers.offset[i]) == pytest.approx(mean)
+        said = s[i, m, 0] * numbers.scale[i] + mean
+        expected = metrics.r2_score(values[m], said, sample_weight=w[m])
+        assert float(numbers.validate(s[..., :1])[1][i]) == pytest.approx(expected)
+
+
+def test_weights_of_classes_weigh_the_loss_and_not_the_score() -> None:
     y = torch.arange(NODES) % 2
     s = scores(2)
     weights = [torch.rand(NODES, dtype=torch.float64) for _ in range(MEMBERS)]

@@ -304,7 +304,8 @@ def test_weights_of_classes(graph, nodes, y):
     assert heavy.predict_proba()[:, 1].mean() > light.predict_proba()[:, 1].mean()
     by_sample = classifier(graph=graph, epochs=30)
     by_sample.fit(nodes, words, sample_weight=np.where(y == 1, 9.0, 1.0))
-    np.testing.assert_allclose(heavy.predict_proba(), by_sample.predict_proba(), atol=1e-5)
+    # Samples count in validation and for the temperature, too; classes in the loss alone.
+    assert by_sample.predict_proba()[:, 1].mean() > light.predict_proba()[:, 1].mean()
     with pytest.raises(ValueError, match="`class_weight` to name classes among no, yes"):
         classifier(graph=graph, class_weight={"maybe": 2}).fit(nodes, words)
 

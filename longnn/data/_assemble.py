@@ -147,6 +147,12 @@ def refuse_feature_file(path: Path | None) -> None:
 
 def open_graph(edges: Table, nodes: Table | None, options: TableOptions) -> tuple[EdgeTable, Nodes]:
     """What the columns of tables are for, and the nodes."""
+    weight = options.weight_column
+    if nodes is not None and weight in nodes.names and weight not in edges.names:
+        raise edges.error(
+            f"Expected a weight column {weight!r} of edges (got one of {nodes.name}); weights of "
+            "nodes are named with node_weight_column."
+        )
     table = EdgeTable(edges, options)
     if nodes is None:
         ids = table.ids()

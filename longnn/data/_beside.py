@@ -1,7 +1,7 @@
-"""What a table says of nodes beside features and labels: which side of a split they are on.
+"""What a table says of nodes beside features and labels: their side of a split, their weight.
 
-Said outright, by their time, or by groups that stay together. A labelled node has to have it; of
-the others nothing is asked, since they are on no side.
+A side is said outright, by a time, or by groups that stay together. A labelled node has to have
+all that is named; of the others nothing is asked, since nothing is learned of them.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from torch import Tensor
 from longnn.data._cells import is_number
 from longnn.data._columns import DAY, Date
 from longnn.data._dataset import MASKS
+from longnn.data._errors import counted, have
 from longnn.data._labels import distinct_texts
 from longnn.data._splits import SHARES, in_shares
 from longnn.data._tables import Table
@@ -93,6 +94,21 @@ def read_groups(
         "sides of a split."
     )
     return {"node_group": torch.from_numpy(codes.astype(np.int64))}
+
+
+def read_weights(table: Table, column: str, labelled: np.ndarray, notes: list[str]) -> Tensor:
+    """How much each node counts, NaN for a gap."""
+    weight = table.values(column)
+    if (weight < 0).any():
+        raise table.wrong("a weight >= 0", int((weight < 0).argmax()), column)
+    _refuse_gaps(table, column, "a weight", labelled & np.isnan(weight))
+    nothing = int((weight[labelled] == 0).sum())
+    notes.append(
+        f"Nodes count by their weight, column {column!r}, in losses, scores, votes and intervals; "
+        "figures count each once."
+        + (f" {counted(nothing, 'node')} of weight 0 {have(nothing)} no label." * (nothing > 0))
+    )
+    return torch.from_numpy(weight.astype(np.float32))
 
 
 def _times(table: Table, column: str) -> tuple[np.ndarray, bool]:  # float64 (nodes,), NaN for a gap

@@ -47,7 +47,8 @@ def from_data(
             most a fifth of its values are nonzero. ``edge_index`` (2, arcs) in one or both
             directions; optionally ``edge_weight`` or ``edge_attr``, (arcs,) or
             (arcs, 1), ``edge_type`` (arcs,) of whole numbers, ``y`` (nodes,) or (nodes, targets),
-            masks, and ``node_group`` (nodes,) of whole numbers. It is not changed.
+            masks, ``node_group`` (nodes,) of whole numbers and ``node_weight`` (nodes,). It is not
+            changed.
         name: a short name.
         task: by default classification for ``y`` of whole numbers. Several columns are labels of
             yes or no where they hold nothing but 0, 1 and NaN, else several numbers to predict.

@@ -6,6 +6,7 @@ or arcs, sorted; unlabelled nodes marked. Knows nothing of files or of training.
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -32,7 +33,7 @@ Task = Literal["classification", "regression", "multilabel"]
 TASKS = ("classification", "regression", "multilabel")
 MASKS = ("train_mask", "val_mask", "test_mask")
 #: What else is known of nodes, by the names of tensors, and its type.
-BESIDE = {"node_group": torch.int64}
+BESIDE = {"node_group": torch.int64, "node_weight": torch.float32}
 UNLABELLED = -1
 
 
@@ -50,7 +51,7 @@ class NodeDataset:
             (nodes,) or (nodes, targets) with NaN, for several labels float32 (nodes, labels) of 0,
             1 and NaN; optionally ``train_mask``, ``val_mask``, ``test_mask``, bool (nodes,) or
             (nodes, splits); ``node_group`` int64 (nodes,), nodes that stay together in a split,
-            -1 where unknown.
+            -1 where unknown; ``node_weight`` float32 (nodes,) >= 0, NaN where unknown.
         task: ``"classification"``, ``"regression"`` or ``"multilabel"``.
         classes: class names in the order of the labels, or the names of several labels; empty for
             regression.
@@ -185,6 +186,16 @@ class NodeDataset:
     def labelled(self) -> Tensor:
         """Which nodes have a label, or at least one of several, bool (nodes,)."""
         return known_labels(self.data.y, self.task)
+
+    @functools.cached_property
+    def node_weight(self) -> Tensor | None:
+        """How much each node counts, float64 (nodes,), 1 in the mean over labelled ones, 0 for the
+        others; None where all count alike."""
+        weight, labelled = self.data.get("node_weight"), self.labelled
+        if weight is None or len(weight[labelled].unique()) < 2:
+            return None
+        weight = torch.where(labelled, weight, 0).double()
+        return weight / weight[labelled].mean()
 
     def fingerprint(self) -> str:
         """SHA-256 of edges, weights, features and labels, the same on every machine.
@@ -353,7 +364,7 @@ def _check_masks(data: GraphTensors, nodes: int) -> None:
 
 
 def _check_beside(dataset: NodeDataset) -> None:
-    """Groups of the nodes, of which a labelled one has to have one."""
+    """Groups and weights: of a labelled node they are known."""
     for key, kind in BESIDE.items():
         values = dataset.data.get(key)
         if values is None:

@@ -30,6 +30,7 @@ _NODE_COLUMNS = (
     "split_column",
     "time_column",
     "group_column",
+    "node_weight_column",
     "feature_columns",
     "text_columns",
     "category_columns",

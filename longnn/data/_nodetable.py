@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from longnn._base.late import Late
-from longnn.data._beside import read_groups, read_split, read_time
+from longnn.data._beside import read_groups, read_split, read_time, read_weights
 from longnn.data._dataset import Task, known_labels
 from longnn.data._encoding import Encoding, Join
 from longnn.data._errors import DataError
@@ -48,7 +48,7 @@ class Nodes:
         classes: names of the classes, or None.
         targets: names of the columns of ``y`` if it holds several numbers.
         task: what the labels are for, or None if there are none.
-        beside: ``train_mask``, ..., ``node_group``, as :class:`NodeDataset` wants them.
+        beside: ``train_mask``, ..., ``node_group``, ``node_weight``, see :class:`NodeDataset`.
         default_split: as there, where masks and groups do not say it.
         notes: sentences for the user.
         source: where the nodes come from, for messages.
@@ -102,6 +102,7 @@ class NodeColumns:
     split: str | None
     time: str | None
     group: str | None
+    weight: str | None
     features: tuple[str, ...]
 
     @classmethod
@@ -114,7 +115,8 @@ class NodeColumns:
         split = table.find(options.split_column, SPLIT_NAMES, "split", dropped)
         time = table.find(options.time_column, (), "time", dropped)
         group = table.find(options.group_column, (), "group", dropped)
-        others = [name for name in (*labels, split, time, group) if name]
+        weight = table.find(options.node_weight_column, (), "node weight", dropped)
+        others = [name for name in (*labels, split, time, group, weight) if name]
         key = table.find(options.id_column, ID_NAMES, "id", dropped)
         if key is None and ids_needed:
             taken = (*others, *dropped)
@@ -124,7 +126,7 @@ class NodeColumns:
                 raise table.error(f"Expected an id column (got only {names}{table.hint}).")
         roles = [*([key] if key else []), *others]
         features = _feature_columns(table, options, roles)
-        return cls(key, labels, split, time, group, features)
+        return cls(key, labels, split, time, group, weight, features)
 
 
 def read_nodes(table: Table, options: TableOptions, *, ids_needed: bool) -> Nodes:
@@ -145,6 +147,10 @@ def read_nodes(table: Table, options: TableOptions, *, ids_needed: bool) -> Node
     labelled = np.zeros(len(table), dtype=bool)
     if nodes.y is not None and nodes.task is not None:
         labelled = known_labels(nodes.y, nodes.task).numpy()
+    weight = None
+    if roles.weight is not None:
+        weight = read_weights(table, roles.weight, labelled, nodes.notes)
+        labelled &= weight.numpy() != 0
     if roles.time is not None:
         nodes.default_split = "time"
         nodes.beside = read_time(table, roles.time, labelled, options.split_at, nodes.notes)
@@ -152,9 +158,10 @@ def read_nodes(table: Table, options: TableOptions, *, ids_needed: bool) -> Node
         nodes.beside = read_groups(table, roles.group, labelled, nodes.notes)
     elif roles.split is not None:
         nodes.beside = read_split(table, roles.split)
-    unused = [name for name in (roles.time, roles.group) if name not in (None, *roles.features)]
+    nodes.beside |= {} if weight is None else {"node_weight": weight}
+    asked = (roles.time, roles.group, roles.weight)
+    unused = [name for name in asked if name not in (None, *roles.features)]
     if unused:
-        unused += [roles.split] if roles.split is not None else []
         names = ", ".join(map(repr, unused))
         nodes.notes.append(f"No feature, unless feature_columns names it: {names}.")
     return nodes

@@ -24,10 +24,10 @@ EmptyEnds = Literal["error", "drop"]
 RepeatedNodes = Literal["error", "merge"]
 Isolated = Literal["keep", "drop"]
 
-#: What a graph to predict on may lack.
-OPTIONAL = ("label_column", "split_column", "time_column", "group_column", "drop_columns")
 #: What decides on the split, of which there is one.
 SPLITS = ("split_column", "time_column", "group_column")
+#: What a graph to predict on may lack.
+OPTIONAL = ("label_column", *SPLITS, "node_weight_column", "drop_columns")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +51,8 @@ class TableOptions:
             tests, near 60/20/20 % of the labelled nodes. Nodes of one time are in one set.
         split_at: two times instead of these shares: from when on nodes validate, and test.
         group_column: groups of nodes, of which none is in two sets; every seed draws others.
+        node_weight_column: how much a node counts in losses, scores, votes and intervals, >= 0; one
+            of weight 0 is as if it had no label.
         source_column, target_column: by default source/src/from and target/dst/to, else the
             first two columns.
         weight_column: by default weight or edge_weight; without one, or with ``"none"``, all edges
@@ -103,6 +105,7 @@ class TableOptions:
     time_column: str | None = None
     split_at: Sequence[str] | None = None
     group_column: str | None = None
+    node_weight_column: str | None = None
     source_column: str | None = None
     target_column: str | None = None
     weight_column: str | None = None
@@ -193,9 +196,9 @@ class FileOptions(TableOptions):
             ``.mtx`` matrix (nodes, features), its rows in the order of the node file or of the
             adjacency; or a long table with the columns id, feature and value, one row per nonzero
             value (1 without that column), repeated ones added.
-        optional_columns: among ``label_column``, ``drop_columns`` and the options of the split: if
-            the file does not have the column that the option names, the option is ignored. For a
-            new graph to predict on, which need not have labels.
+        optional_columns: among ``label_column``, ``node_weight_column``, ``drop_columns`` and the
+            options of the split: if the file does not have the column that the option names, the
+            option is ignored. For a new graph to predict on, which need not have labels.
         more_rows: folders with ``nodes.*`` and ``edges.*``, whose rows follow those of the graph:
             later nodes, and all edges that touch them. Labels and the split may be absent there.
     """

@@ -21,7 +21,7 @@ class Answers(NamedTuple):
     y: Tensor
     task: Task
     classes: tuple[str, ...]
-    beside: dict[str, Tensor]  # masks and groups
+    beside: dict[str, Tensor]  # masks, groups and weights
     notes: tuple[str, ...] = ()
     mask_notes: tuple[str, ...] = ()
 
@@ -41,28 +41,43 @@ class Answers(NamedTuple):
 def read_answers(
     data: GraphTensors, task: Task | None, classes: Sequence[str] | None, nodes: int
 ) -> Answers:
-    """Labels ``y``, masks and groups of a graph, which needs neither features nor edges.
+    """Labels ``y``, masks, groups and weights of a graph, which needs neither features nor edges.
 
     Args:
-        data: ``y``, masks and ``node_group``, each of them perhaps absent.
+        data: ``y``, masks, ``node_group`` and ``node_weight``, each of them perhaps absent. A node
+            of weight 0 loses its label.
         task: by default classification for whole numbers.
         classes: names of the classes; by default the numbers that occur.
         nodes: their number.
     """
     guessed, notes = task is None, []
     y, task = read_labels(data.get("y"), task, nodes)
+    beside = {
+        key: plain_tensor(data[key], key).to_dense().to(kind)
+        for key, kind in BESIDE.items()
+        if data.get(key) is not None
+    }
+    if "node_weight" in beside:
+        y = without_labels(y, beside["node_weight"] == 0)
     if task == "classification" and classes is None:
         y, classes = code_classes(y)
         notes = many_classes_note("`y`", len(classes)) if guessed else []
     elif task == "multilabel" and classes is None:
         classes = [str(c) for c in range(y.shape[1])]
-    beside, mask_notes = read_masks(data, known_labels(y, task))
-    beside |= {
-        key: plain_tensor(data[key], key).to_dense().to(kind)
-        for key, kind in BESIDE.items()
-        if data.get(key) is not None
-    }
+    masks, mask_notes = read_masks(data, known_labels(y, task))
+    beside |= masks
     return Answers(y, task, tuple(classes or ()), beside, tuple(notes), tuple(mask_notes))
+
+
+def without_labels(y: Tensor, nodes: Tensor) -> Tensor:  # bool (nodes,)
+    """Labels without those of some nodes.
+
+    >>> without_labels(torch.tensor([3.0, 4.0]), torch.tensor([True, False]))
+    tensor([nan, 4.])
+    """
+    y = y.clone()
+    y[nodes] = torch.nan if y.is_floating_point() else UNLABELLED
+    return y
 
 
 def read_labels(y: object, task: Task | None, nodes: int) -> tuple[Tensor, Task]:

@@ -18,6 +18,7 @@ from longnn import explain
 from longnn._base.schema import Node
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, Split, from_data, make_split
+from longnn.data._targets import without_labels
 from longnn.estimator._inputs import (
     GraphLike,
     Parameters,
@@ -118,8 +119,8 @@ class GraphEstimator(Parameters):
             train_mask, val_mask: bool, one entry per sample: for all nodes of a graph, or for the
                 nodes given. By default the data's own masks; where there is no validation mask, a
                 fifth of the training nodes, stratified.
-            sample_weight: one weight >= 0 per sample, for the training loss. A node of weight zero
-                is as if it had not been given.
+            sample_weight: one weight >= 0 per sample, for losses, votes, validation and intervals;
+                by default those of the graph. A node of weight zero is as if it had not been given.
 
         Raises:
             ValueError: for what cannot be fitted on, and where training diverges at once. Where it
@@ -147,14 +148,15 @@ class GraphEstimator(Parameters):
             raise ValueError(f"Expected a graph (got nodes or features alone); use {WAYS}")
         weights = check_weights(sample_weight, len(nodes))
         if weights is not None or len(np.unique(nodes)) < len(nodes):
-            weights = np.ones(len(nodes)) if weights is None else weights
-            dataset, weights = _weigh(dataset, nodes, weights)
+            own = dataset.data.get("node_weight", torch.ones(dataset.num_nodes))[nodes].numpy()
+            weights = own if weights is None else weights
+            dataset = _weigh(dataset, nodes, weights)
         masks = {
             name: per_node(check_mask(name, mask, len(nodes)), nodes, dataset.num_nodes)
             for name, mask in (("train_mask", train_mask), ("val_mask", val_mask))
             if mask is not None
         }
-        self._train(complete(table, dataset), dataset, masks, weights)
+        self._train(complete(table, dataset), dataset, masks)
         return self
 
     def _train(
@@ -162,12 +164,10 @@ class GraphEstimator(Parameters):
         config: Config,
         dataset: NodeDataset,
         masks: dict[str, Tensor],
-        weights: np.ndarray | None,  # (nodes,)
     ) -> None:
         configs = [config.replace(seed=config.seed + i) for i in range(config.repeat)]
         splits = [self._split(dataset, c.seed, masks) for c in configs]
-        each = None if weights is None else [torch.from_numpy(weights)] * len(configs)
-        job = Job(dataset, configs, splits, weights=each)
+        job = Job(dataset, configs, splits)
         progress = Progress(config.settings.epochs) if self.verbose else None
         deadline = time.perf_counter() + config.time_limit if config.time_limit else None
         fitted = job.run(watcher=Watcher(progress, deadline))
@@ -362,6 +362,8 @@ class GraphEstimator(Parameters):
         truth = dataset.data.y.numpy()
         keep = dataset.labelled.numpy() & np.isfinite(truth.reshape(len(truth), -1)).all(1)
         weights = check_weights(sample_weight, len(keep))
+        if sample_weight is None and dataset.node_weight is not None:
+            weights = dataset.node_weight.numpy()
         if mask is not None:
             keep = keep & check_mask("mask", mask, len(keep))
         if not keep.any():
@@ -618,8 +620,8 @@ def _weigh(
     dataset: NodeDataset,
     nodes: np.ndarray,  # (samples,)
     weights: np.ndarray,  # (samples,)
-) -> tuple[NodeDataset, np.ndarray]:
-    """Weights of all nodes, (nodes,): a node that is given twice has the sum of its weights.
+) -> NodeDataset:
+    """The dataset with these weights: a node that is given twice has the sum of its weights.
 
     Nodes of weight zero lose their label, so that no validation node is drawn from them.
     """
@@ -628,9 +630,8 @@ def _weigh(
     gone = torch.from_numpy(total == 0)
     data = without_masks(dataset.data)
     data.update({k: v & ~_columns(gone, v) for k, v in dataset.data.items() if k.endswith("_mask")})
-    data.y = dataset.data.y.clone()
-    data.y[gone] = -1 if dataset.task == "classification" else torch.nan
-    return dataclasses.replace(dataset, data=data), total
+    data.y, data.node_weight = without_labels(dataset.data.y, gone), torch.from_numpy(total).float()
+    return dataclasses.replace(dataset, data=data)
 
 
 def _columns(mask: Tensor, like: Tensor) -> Tensor:

@@ -136,8 +136,10 @@ def right_text(run: RunRecord) -> str:
     confusion = run.repeats[0].confusion
     if len(run.repeats) > 1 or "classes" not in metric_of(run.metric).headline or confusion is None:
         return ""
-    nodes = int(np.nan_to_num(confusion).sum())
-    return f"{int(confusion.trace())} of {nodes} right" if 0 < nodes < FEW else ""
+    nodes, right = int(np.nan_to_num(confusion).sum()), int(np.nan_to_num(confusion).trace())
+    score = run.repeats[0].scores["test"].get("accuracy", math.nan)
+    is_count = nodes > 0 and abs(right / nodes - score) < 1e-6  # where nodes have weights it is not
+    return f"{right} of {nodes} right" if is_count and nodes < FEW else ""
 
 
 def is_cover(run: RunRecord) -> bool:

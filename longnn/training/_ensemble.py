@@ -28,6 +28,7 @@ def ensemble_weights(
     predicted: Tensor,  # (members, nodes, outputs) probabilities, or (members, nodes) values
     labels: Tensor,  # (nodes,) classes, or (nodes, outputs) or (nodes,) with NaN for unknown
     task: Task,
+    weight: Tensor | None = None,  # (nodes,)
     *,
     rounds: int = ROUNDS,
     draws: int = DRAWS,
@@ -40,6 +41,7 @@ def ensemble_weights(
             finite gets no weight.
         labels: of the same nodes.
         task: decides the loss: the log loss of the averaged probabilities, or the squared error.
+        weight: of the nodes in the loss.
         rounds: votes of one selection.
         draws: bootstrap samples of the nodes, with a fixed seed; 0 selects once, on all nodes.
         prior: nodes that the plain average of the half with the least losses counts as; with n
@@ -53,7 +55,7 @@ def ensemble_weights(
     if not bool(sound.any()):
         raise ValueError("Expected at least one member with finite predictions (got none)")
     weights = torch.zeros(len(predicted), dtype=torch.float64)
-    terms, loss = _terms(predicted[sound].double(), labels, task)
+    terms, loss = _terms(predicted[sound].double(), labels, task, weight)
     cells = terms.shape[1]
     if cells == 0:
         weights[sound] = 1 / len(terms)
@@ -67,14 +69,18 @@ def ensemble_weights(
     return weights
 
 
-def votes_of(views: Sequence[Tensor], labels: Tensor, task: Task) -> Tensor:
+def votes_of(
+    views: Sequence[Tensor], labels: Tensor, task: Task, weight: Tensor | None = None
+) -> Tensor:
     """The mean of the weights by several views of what the same members say."""
-    return torch.stack([ensemble_weights(view, labels, task) for view in views]).mean(0)
+    return torch.stack([ensemble_weights(view, labels, task, weight) for view in views]).mean(0)
 
 
-def losses_of(predicted: Tensor, labels: Tensor, task: Task) -> Tensor:
+def losses_of(
+    predicted: Tensor, labels: Tensor, task: Task, weight: Tensor | None = None
+) -> Tensor:
     """The loss of each member (members,), see :func:`ensemble_weights`."""
-    terms, loss = _terms(predicted.double(), labels, task)
+    terms, loss = _terms(predicted.double(), labels, task, weight)
     return loss(terms, torch.arange(terms.shape[1]))
 
 
@@ -108,23 +114,30 @@ def _vote(terms: Tensor, loss: _Loss, place: Tensor, rounds: int) -> Tensor:
     return votes / rounds
 
 
-def _terms(predicted: Tensor, labels: Tensor, task: Task) -> tuple[Tensor, _Loss]:
+def _terms(
+    predicted: Tensor, labels: Tensor, task: Task, weight: Tensor | None
+) -> tuple[Tensor, _Loss]:
     """What a member says of each known label (members, cells), and the loss of averages of that."""
+    w = torch.ones(len(labels), dtype=torch.float64) if weight is None else weight.double().cpu()
+
+    def mean(each: Tensor, place: Tensor) -> Tensor:  # (members, cells) -> (members,)
+        return (each * cells[place]).sum(1) / cells[place].sum()
+
+    def log_loss(probability: Tensor, place: Tensor) -> Tensor:  # of what is true
+        return mean(-probability.clamp_min(_LEAST).log(), place)
+
     if task == "classification":
         known = labels >= 0
-        rows = predicted[:, known]
+        rows, cells = predicted[:, known], w[known]
         own = labels[known].expand(len(rows), -1)[..., None]
-        return rows.gather(2, own)[..., 0], _log_loss
+        return rows.gather(2, own)[..., 0], log_loss
     known = ~torch.isnan(labels)
+    cells = w.reshape(-1, *[1] * (labels.dim() - 1)).expand(labels.shape)[known]
     said, true = predicted[:, known], labels[known].double()
     if task == "multilabel":
-        return torch.where(true > 0.5, said, 1 - said), _log_loss
+        return torch.where(true > 0.5, said, 1 - said), log_loss
     if labels.dim() == 2:  # targets count alike, whatever their units
         spread = torch.stack([column[~column.isnan()].std() for column in labels.double().T])
         unit = spread.nan_to_num(1.0).clamp_min(_LEAST).expand(labels.shape)[known]
         said, true = said / unit, true / unit
-    return said, lambda average, place: (average - true[place]).square().mean(1)
-
-
-def _log_loss(probability: Tensor, _: Tensor) -> Tensor:  # (members, cells) of what is true
-    return -probability.clamp_min(_LEAST).log().mean(1)
+    return said, lambda average, place: mean((average - true[place]).square(), place)

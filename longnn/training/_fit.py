@@ -112,8 +112,9 @@ def make_problem(
     kind: dict[str, Any] = {"task": dataset.task, "classes": dataset.outputs}
     made = Problem.make(features, variants[own], y, **kind)
     rounded = config.precision == "tf32"
-    ranks = Ranks() if ranks is None else ranks
-    return dataclasses.replace(made, variants=variants, rounded=rounded, ranks=ranks)
+    ranks, weight = Ranks() if ranks is None else ranks, dataset.node_weight
+    weight = None if weight is None else weight.to(made.device, made.dtype)
+    return dataclasses.replace(made, variants=variants, rounded=rounded, ranks=ranks, weight=weight)
 
 
 def decide_direction(config: Config, dataset: NodeDataset) -> Config:
@@ -206,21 +207,18 @@ def make_members(
     splits: Sequence[Split],
     *,
     classes: Sequence[str] = (),
-    weights: Sequence[Tensor | None] | None = None,
 ) -> list[Member]:
     """One member per configuration and split, its model built; ``config.seed`` is its own.
 
-    ``classes`` are the names that ``class_weight`` may use, ``weights`` those of nodes (nodes,).
+    ``classes`` are the names that ``class_weight`` may use.
     """
     sizes = (problem.features.shape[1], problem.outputs)
-    given = [None] * len(configs) if weights is None else weights
     types = len(problem.operator.types)
     members = []
     kinds = {config.inputs: config for config in configs}
     tables = {kind: _table_of(config, problem) for kind, config in kinds.items()}
-    for config, split, own in zip(configs, splits, given, strict=True):
-        chosen = config.settings.class_weight
-        weight = loss_weights(problem, split.train, chosen, classes, own)
+    for config, split in zip(configs, splits, strict=True):
+        weight = loss_weights(problem, split.train, config.settings.class_weight, classes)
         nodes = problem.features.shape[0]
         if problem.by_rows:
             nodes = min(nodes, config.settings.batch_rows)
@@ -355,14 +353,9 @@ def fit_readout(
     result: Result,
     scores: Tensor,  # (nodes, outputs), on the CPU
     split: Split,
-    *,
-    weighted: bool = False,
 ) -> Readout:
     """What is learned on the validation nodes after training: temperature, shift, threshold; and
-    the factors of unequal classes.
-
-    ``weighted`` says that nodes had weights in the loss: their frequencies were not to matter.
-    """
+    the factors of unequal classes."""
     readout = Readout(problem.task, offset=result.offset, scale=result.scale)
     labels, val = problem.labels.cpu(), split.val.cpu()
     if problem.task == "regression" or not bool(torch.isfinite(scores).all()):
@@ -370,19 +363,20 @@ def fit_readout(
     if problem.task == "classification":
         val = val & (labels >= 0)
         readout = dataclasses.replace(readout, positive=problem.positive)
-    delta = None if weighted else _shift_of(config, problem, split)
+    weight = None if problem.weight is None else problem.weight.cpu()
+    weighs = None if weight is None else weight[val] / weight[val].mean()
+    delta = _shift_of(config, problem, split)
     if delta is not None:
         temperature, shift = fit_shift(scores[val], labels[val], delta)
         readout = dataclasses.replace(readout, temperature=temperature, shift=shift)
     elif config.calibrate and bool(val.any()):
-        temperature = fit_temperature(scores[val], labels[val], problem.task)
+        temperature = fit_temperature(scores[val], labels[val], problem.task, weighs)
         readout = dataclasses.replace(readout, temperature=temperature)
     if config.threshold:
         return dataclasses.replace(readout, threshold=config.threshold)
     headline_of = METRICS[problem.metric].headline
-    alike = weighted or config.settings.class_weight != "none"
-    if "unequal classes" in headline_of and not alike:
-        known = class_counts(labels, (split.train | split.val).cpu(), problem.outputs)
+    if "unequal classes" in headline_of and config.settings.class_weight == "none":
+        known = class_counts(labels, (split.train | split.val).cpu(), problem.outputs, weight)
         return dataclasses.replace(readout, factors=balancing_factors(known))
     if "rare class" not in headline_of or problem.outputs != 2:
         return readout
@@ -390,18 +384,19 @@ def fit_readout(
     if problem.task != "classification" or not bool(hit.any()):
         return readout
     probability = readout.predict(scores[val])[:, problem.positive]
-    return dataclasses.replace(readout, threshold=best_threshold(probability, hit))
+    return dataclasses.replace(readout, threshold=best_threshold(probability, hit, weighs))
 
 
 def _shift_of(config: Config, problem: Problem, split: Split) -> Tensor | None:
     """How frequencies of classes shift from training to validation nodes, if that is to be used.
 
-    Not where classes are weighted, or scored alike: then frequencies are not to matter.
+    Not where classes are weighted, or scored alike: then frequencies are not to matter. Nor where
+    nodes are: how often chance makes such a difference is known of counts.
     """
     wanted = config.calibrate and config.frequencies == "auto"
     unequal = "unequal classes" in METRICS[problem.metric].headline
     alike = config.settings.class_weight != "none" or unequal
-    if problem.task != "classification" or not wanted or alike:
+    if problem.task != "classification" or not wanted or alike or problem.weight is not None:
         return None
     labels, sets = problem.labels.cpu(), (split.train.cpu(), split.val.cpu())
     return frequency_shift(*(class_counts(labels, mask, problem.outputs) for mask in sets))
@@ -411,16 +406,17 @@ def score(
     predicted: Tensor, dataset: NodeDataset, mask: Tensor, readout: Readout | None = None
 ) -> dict[str, float]:
     """Scores of predictions over the masked nodes; ``readout`` says which class is predicted."""
-    y, mask = dataset.data.y.cpu(), mask.cpu()
+    y, mask, weight = dataset.data.y.cpu(), mask.cpu(), dataset.node_weight
     p, known = predicted.cpu()[mask], y[mask]
+    weight = None if weight is None else weight[mask]
     if dataset.task == "regression":
-        return score_numbers(p, known, targets=dataset.targets)
+        return score_numbers(p, known, targets=dataset.targets, weight=weight)
     chosen = None if readout is None else readout.choose(predicted).cpu()[mask]
     if dataset.task == "multilabel":
-        return score_labels(p, known, chosen=chosen)
+        return score_labels(p, known, chosen=chosen, weight=weight)
     # A later graph may have more of what was the rarer class.
     positive = headline(y, dataset.task)[1] if readout is None else readout.positive
-    return score_classes(p, known, chosen=chosen, positive=positive)
+    return score_classes(p, known, chosen=chosen, positive=positive, weight=weight)
 
 
 def basis_of(f: object) -> dict[str, float]:

@@ -199,11 +199,20 @@ class Errors(Schema):
     spread: Spread | None = None
 
     @classmethod
-    def of(cls, errors: Tensor, spread: Spread | None = None) -> Self:  # (nodes,)
-        """All errors, or where they are many, evenly many of their quantiles."""
+    def of(
+        cls, errors: Tensor, spread: Spread | None = None, weight: Tensor | None = None
+    ) -> Self:  # (nodes,) each
+        """All errors, or where they are many, evenly many of their quantiles. By weight an error
+        has all ranks up to the weight of those that are no larger."""
         count = len(errors)
         ranks = np.unique(np.ceil(np.linspace(min(count, 1), count, min(count, KEPT))).astype(int))
-        values = errors.double().sort().values[ranks - 1]
+        values, order = errors.double().sort()
+        if weight is not None:
+            reached = weight.double().cpu()[order].cumsum(0).numpy()
+            reached = reached * (count / reached[-1]) if count else reached
+            values = values[np.searchsorted(reached, ranks - 1e-6).clip(max=count - 1)]
+        else:
+            values = values[ranks - 1]
         return cls(count, tuple(ranks.tolist()), tuple(values.tolist()), spread)
 
     def quantile(self, coverage: float) -> float:
@@ -253,6 +262,7 @@ class Intervals:
         honest: Tensor,  # (nodes, classes), (nodes, labels), (nodes,) or (nodes, targets)
         labels: Tensor,  # (nodes,) below 0 if unknown, or as many as values, NaN if unknown
         signals: Mapping[str, Tensor],  # (nodes,) or (nodes, targets) each
+        weight: Tensor | None = None,  # (nodes,)
     ) -> Self:
         """Learn from nodes that the predictions owe nothing to.
 
@@ -261,21 +271,25 @@ class Intervals:
         >>> one.margin(torch.zeros(1), {}, 0.8)
         tensor([0.8163])
         """
+
+        def weighs(known: Tensor) -> Tensor | None:
+            return None if weight is None else weight[known]
+
         p = honest.double()
         if task == "classification":
             known = labels >= 0
             wrong = 1 - p[known].gather(1, labels[known][:, None])[:, 0]
-            return cls(task, (Errors.of(wrong),))
+            return cls(task, (Errors.of(wrong, weight=weighs(known)),))
         p, y = p.reshape(len(p), -1), labels.double().reshape(len(labels), -1)
         errors = []
         for k in range(y.shape[1]):
             known = ~y[:, k].isnan()
             off = (p[known, k] - y[known, k]).abs()
             if task == "multilabel":
-                errors.append(Errors.of(off))
+                errors.append(Errors.of(off, weight=weighs(known)))
             else:
                 there = {name: _column(v, k)[known] for name, v in signals.items()}
-                errors.append(_normalised(off, p[known, k], there))
+                errors.append(_normalised(off, p[known, k], there, weighs(known)))
         return cls(task, tuple(errors))
 
     def margin(self, predicted: Tensor, signals: Mapping[str, Tensor], coverage: float) -> Tensor:
@@ -324,10 +338,12 @@ def _column(values: Tensor, k: int) -> Tensor:
     return values if values.dim() == 1 else values[:, min(k, values.shape[1] - 1)]
 
 
-def _normalised(errors: Tensor, predicted: Tensor, signals: Mapping[str, Tensor]) -> Errors:
+def _normalised(
+    errors: Tensor, predicted: Tensor, signals: Mapping[str, Tensor], weight: Tensor | None
+) -> Errors:
     """Errors in units of a spread that other nodes taught, if that makes intervals narrower."""
     if len(errors) < 2 * FOLDS or not signals:
-        return Errors.of(errors)
+        return Errors.of(errors, weight=weight)
     fold = folds_of(predicted, errors)
     spread = torch.ones_like(errors)
     for k in range(FOLDS):
@@ -335,14 +351,14 @@ def _normalised(errors: Tensor, predicted: Tensor, signals: Mapping[str, Tensor]
         rest = {name: signal[~own] for name, signal in signals.items()}
         learned = Spread.fit(errors[~own], rest)
         spread[own] = learned.at({name: signal[own] for name, signal in signals.items()})
-    apart = Errors.of(errors / spread)
-    alike = Errors.of(errors)
+    apart = Errors.of(errors / spread, weight=weight)
+    alike = Errors.of(errors, weight=weight)
     ratios = [
         float(spread.mean()) * apart.quantile(c) / max(alike.quantile(c), _LEAST) for c in JUDGED
     ]
     if not sum(ratios) / len(ratios) < NARROWER:
         return alike
-    return Errors.of(errors / spread, Spread.fit(errors, signals))
+    return Errors.of(errors / spread, Spread.fit(errors, signals), weight)
 
 
 def folds_of(*keys: Tensor) -> Tensor:  # (nodes,) each
@@ -357,22 +373,25 @@ def folds_of(*keys: Tensor) -> Tensor:  # (nodes,) each
     return fold
 
 
-def honest_votes(views: Sequence[Tensor], labels: Tensor, task: Task) -> Tensor:
+def honest_votes(
+    views: Sequence[Tensor], labels: Tensor, task: Task, weight: Tensor | None = None
+) -> Tensor:
     """What the members together say of each node by votes of the others, in which it has no part.
 
     Args:
         views: what each member says of the validation nodes, (members, nodes, outputs)
             probabilities or (members, nodes) values; and what else votes are cast by.
-        labels: of the same nodes, see :func:`votes_of`.
+        labels, weight: of the same nodes, see :func:`votes_of`.
         task: decides the loss.
     """
     said = views[0]
     if len(said) < 2 or said.shape[1] < 2 * FOLDS:
-        return combine(said, votes_of(views, labels, task))
+        return combine(said, votes_of(views, labels, task, weight))
     fold = folds_of(*said.double().mean(0).reshape(said.shape[1], -1).T)
     joined = torch.empty_like(said[0])
     for k in range(FOLDS):
         own = fold == k
-        votes = votes_of([view[:, ~own] for view in views], labels[~own], task)
+        others = (labels[~own], task, None if weight is None else weight[~own])
+        votes = votes_of([view[:, ~own] for view in views], *others)
         joined[own] = combine(said[:, own], votes)
     return joined

@@ -46,11 +46,10 @@ from longnn.training._trees import TreeGroup
 
 @dataclasses.dataclass(frozen=True)
 class _Training:
-    """One member: what is trained, on what split, with what weights of the nodes."""
+    """One member: what is trained, and on what split."""
 
     config: Config
     split: Split
-    weight: Tensor | None
 
 
 class Job:
@@ -64,7 +63,6 @@ class Job:
             about.
         configs, splits: one of each per result; ``config.seed`` is its own.
         device: where to train; by default each configuration's own.
-        weights: of each one's nodes in the loss, (nodes,), or None for equal weights.
         record_filters: keep the first filter's coefficients at every epoch.
         required: how many of the first configurations must have a result where training is stopped
             early; by default all. Of the others there are none then.
@@ -80,7 +78,6 @@ class Job:
         splits: Sequence[Split],
         *,
         device: str | None = None,
-        weights: Sequence[Tensor | None] | None = None,
         record_filters: bool = False,
         required: int | None = None,
         memory: int | None = None,
@@ -101,7 +98,7 @@ class Job:
         self.required = len(configs) if required is None else required
         #: Why training ended before its time: "time" or "interrupted", else nothing.
         self.stopped = ""
-        self._expand([None] * len(configs) if weights is None else weights)
+        self._expand()
         for training in self._trainings:
             check_monitor(training.config.settings.monitor, dataset.task)
         shapes: dict[object, list[int]] = {}
@@ -121,15 +118,15 @@ class Job:
             group.before, group.total = done, len(self._trainings)
             done += len(group.places)
 
-    def _expand(self, weights: Sequence[Tensor | None]) -> None:
+    def _expand(self) -> None:
         """The members of every configuration: one, or those of its portfolio by name."""
         self._trainings: list[_Training] = []
         self._members: list[dict[str, int]] = []  # name -> number, by configuration
-        for config, split, weight in zip(self.configs, self.splits, weights, strict=True):
+        for config, split in zip(self.configs, self.splits, strict=True):
             alone = config.preset == "fast"
             own = {"": config} if alone else members_of(config, self.dataset)
             first = len(self._trainings)
-            self._trainings += [_Training(c, split, weight) for c in own.values()]
+            self._trainings += [_Training(c, split) for c in own.values()]
             self._members.append({name: first + k for k, name in enumerate(own)})
 
     def _prepare(
@@ -153,7 +150,6 @@ class Job:
             problem,
             [one.split for one in own],
             classes=self.dataset.classes,
-            weights=[one.weight for one in own],
         )
         memory = self.memory if self.by_rows else None
         group: Group | TreeGroup
@@ -248,9 +244,7 @@ class Job:
         model, one, problem = self._models[i], self._trainings[i], self._of[i][0].problem
         load_weights(model, result.state)
         scores = raw_scores(model, problem)
-        readout = fit_readout(
-            one.config, problem, result, scores, one.split, weighted=one.weight is not None
-        )
+        readout = fit_readout(one.config, problem, result, scores, one.split)
         predicted = readout.predict(scores)
         return Fitted(one.config, one.split, result, model, self._starts[i], readout, predicted)
 
@@ -262,11 +256,11 @@ class Job:
         honest, views = None, list[Tensor]()
         if sound:
             use, each_said = config.known_answers, [one.predicted for one in sound.values()]
-            how = self._how_known(config, split)
+            how = self._how_known(config)
             around = None if use == "none" else self._around(each_said[0].dtype)
             sets = (self.dataset.data.y.cpu(), split.train.cpu(), split.val.cpu())
             views = views_of(around, each_said, *sets, problem.task, **how)
-            heard = (problem.labels.cpu()[split.val.cpu()], problem.task)
+            heard = (problem.labels.cpu()[split.val.cpu()], problem.task, self._weigh(split.val))
             votes, honest = votes_of(views, *heard), honest_votes(views, *heard)
             weights |= dict(zip(sound, votes.tolist(), strict=True))
         else:  # all diverged; whoever checks the result says so
@@ -283,8 +277,7 @@ class Job:
         scores = raw_scores(model, problem)
         state = {name: p.detach().cpu().clone() for name, p in model.named_parameters()}
         result = dataclasses.replace(lead.result, state=state)
-        weighted = self._trainings[next(iter(self._members[number].values()))].weight is not None
-        readout = fit_readout(config, problem, result, scores, split, weighted=weighted)
+        readout = fit_readout(config, problem, result, scores, split)
         members = tuple(FittedMember(name, weights[name], one) for name, one in each.items())
         predicted = readout.predict(scores)
         fitted = Fitted(config, split, result, model, lead.start, readout, predicted, members)
@@ -318,7 +311,8 @@ class Job:
             there = None if disagreement is None else disagreement[val]
             signals = Opinion(honest, there).signals(self._degrees[val])
         labels = self.dataset.data.y.cpu()[val]
-        intervals = Intervals.fit(self.dataset.task, honest, labels, signals)
+        weight = self._weigh(fitted.split.val)
+        intervals = Intervals.fit(self.dataset.task, honest, labels, signals, weight)
         return dataclasses.replace(fitted, intervals=intervals, disagreement=disagreement)
 
     def _with_known(self, fitted: Fitted, honest: Tensor) -> tuple[Fitted, Tensor]:
@@ -330,10 +324,10 @@ class Job:
             return fitted, honest
         task, y, plain = self.dataset.task, self.dataset.data.y.cpu(), fitted.predicted
         train, val = fitted.split.train.cpu(), fitted.split.val.cpu()
-        how = self._how_known(fitted.config, fitted.split)
+        how = self._how_known(fitted.config)
         learned = learn(around, plain, y, train, val, task, **how)
         after = corrected(honest, learned.honest, task)
-        if learned.filter.used and self._order_of(after, y[val]) < self._order_of(honest, y[val]):
+        if learned.filter.used and self._order_of(after, val) < self._order_of(honest, val):
             learned = learned._replace(filter=learned.filter.silent())
         if not learned.filter.used:
             return dataclasses.replace(fitted, known=learned.filter), honest
@@ -341,32 +335,39 @@ class Job:
         return dataclasses.replace(
             fitted,
             predicted=corrected(plain, learned.change, task),
-            readout=threshold_again(fitted.readout, fitted.config, honest, y[val]),
+            readout=threshold_again(
+                fitted.readout, fitted.config, honest, y[val], self._weigh(val)
+            ),
             known=learned.filter,
             told=Told.collect(self.dataset.ids, learned.rests, plain),
             plain=plain,
         ), honest
 
-    def _how_known(self, config: Config, split: Split) -> dict[str, Any]:
+    def _how_known(self, config: Config) -> dict[str, Any]:
         """Whose answers are known, see :func:`learn`.
 
-        Nodes to predict may be of other times or groups than all known nodes. So are validation
-        nodes, if they hear of training nodes alone; what is learned there holds for the others.
+        Nodes to predict are of other groups than all known nodes. So are validation nodes, if they
+        hear of training nodes alone: else their errors are far too small.
         """
         group = self.dataset.data.get("node_group")
-        apart = split.protocol == "time" or group is not None
-        return {"only_train": apart or config.known_answers == "train", "group": group}
+        only_train = config.known_answers == "train" or group is not None
+        return {"only_train": only_train, "group": group, "weight": self.dataset.node_weight}
 
-    def _order_of(self, said: Tensor, labels: Tensor) -> float:
-        """The headline score of some nodes where it judges an order: where one class is rare, the
-        likelihood may rise while the order gets worse. Else 0."""
+    def _weigh(self, nodes: Tensor) -> Tensor | None:
+        """How much some nodes count; None where all count alike."""
+        weight = self.dataset.node_weight
+        return None if weight is None else weight[nodes.cpu()]
+
+    def _order_of(self, said: Tensor, nodes: Tensor) -> float:
+        """The headline score of what is said of some nodes where it judges an order: where one
+        class is rare, the likelihood may rise while the order gets worse. Else 0."""
         metric, positive = headline(self.dataset.data.y, self.dataset.task)
+        labels, weight = self.dataset.data.y.cpu()[nodes], self._weigh(nodes)
         if not METRICS[metric].ranks:
             return 0.0
         if self.dataset.task == "multilabel":
-            return score_labels(said, labels).get(metric, 0.0)
-        known = labels >= 0
-        return score_classes(said[known], labels[known], positive=positive).get(metric, 0.0)
+            return score_labels(said, labels, weight=weight).get(metric, 0.0)
+        return score_classes(said, labels, positive=positive, weight=weight).get(metric, 0.0)
 
     @functools.cache  # noqa: B019 - a job lives as long as its graph
     def _around(self, dtype: torch.dtype) -> Around | None:
@@ -389,7 +390,6 @@ def fit(
     splits: Sequence[Split],
     *,
     device: str | None = None,
-    weights: Sequence[Tensor | None] | None = None,
     record_filters: bool = False,
     on_epoch: Callable[[Population], None] | None = None,
 ) -> list[Fitted]:
@@ -401,7 +401,5 @@ def fit(
     >>> one.predicted.shape
     torch.Size([40, 2])
     """
-    job = Job(
-        dataset, configs, splits, device=device, weights=weights, record_filters=record_filters
-    )
+    job = Job(dataset, configs, splits, device=device, record_filters=record_filters)
     return job.run(watcher=Watcher(on_epoch))

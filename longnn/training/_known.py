@@ -380,6 +380,7 @@ def learn(
     *,
     only_train: bool = False,
     group: Tensor | None = None,  # (nodes,) int64
+    weight: Tensor | None = None,  # (nodes,)
 ) -> Learned:
     """Learn the filter on the validation nodes.
 
@@ -390,6 +391,7 @@ def learn(
         task: what is predicted.
         only_train: whether answers of validation nodes are not to be known at prediction.
         group: of each node: what is learned of some groups is judged on others.
+        weight: of each node in what is lost and gained; None where all count alike.
     """
     r = rests_of(labels, predicted, task)
     groups = [slice(None)] if task == "classification" else _singles(r.shape[1])
@@ -405,11 +407,12 @@ def learn(
     if group is not None:
         judged = torch.unique(group[val], return_inverse=True)[1] % FOLDS
     said, truth = predicted[val], labels[val]
+    weighs = torch.ones(len(said)) if weight is None else weight[val]
     honest, found = torch.zeros_like(r[val]), []
     for g in groups:
         there = ~r[val][:, g].isnan().any(1)
         alone = _group(said, truth, g, task)
-        fitted = _fit(signals[:, val][:, :, g], *alone, there, judged, task)
+        fitted = _fit(signals[:, val][:, :, g], *alone, weighs, there, judged, task)
         found.append(fitted[:3])
         honest[:, g] = fitted[3].to(honest)
     learned = KnownFilter(
@@ -451,9 +454,11 @@ def views_of(
         return corrected(p[val], learned.honest, task)
 
     views = [alone, torch.stack([told(p) for p in predicted])]
-    either = [votes_of(views[:count], labels[val], task) for count in (1, 2)]
+    weight = how.get("weight")
+    heard = (labels[val], task, None if weight is None else weight[val])
+    either = [votes_of(views[:count], *heard) for count in (1, 2)]
     after = torch.stack([told(combine(torch.stack([*predicted]), votes)) for votes in either])
-    left = losses_of(after, labels[val], task)
+    left = losses_of(after, *heard)
     return views if left[1] < left[0] else views[:1]
 
 
@@ -480,6 +485,7 @@ def _fit(
     signals: Tensor,  # (covariances, nodes, outputs of the group)
     said: Tensor,
     truth: Tensor,
+    weight: Tensor,  # (nodes,)
     there: Tensor,  # (nodes,) bool
     fold: Tensor,  # (nodes,)
     task: Task,
@@ -490,21 +496,22 @@ def _fit(
     if int(there.sum()) < FEWEST or len(fold[there].unique()) < 2:
         return none, 0.0, 0.0, silent
     x, p, y, fold = signals[:, there].double(), said[there].double(), truth[there], fold[there]
+    w = weight[there].double() / weight[there].double().mean()
     unit = x.square().mean((1, 2)).sqrt().clamp_min(_LEAST)
     x = x / unit[:, None, None]
-    before = _losses(p, torch.zeros_like(x[0]), y, task)
+    before = w * _losses(p, torch.zeros_like(x[0]), y, task)
     best: tuple[float, float, Tensor] | None = None
     for strength in STRENGTHS:
         held = torch.zeros_like(x[0])
         for k in range(int(fold.max()) + 1):
             mine = fold == k
-            beta = _ridge(x[:, ~mine], p[~mine], y[~mine], strength, task)
+            beta = _ridge(x[:, ~mine], p[~mine], y[~mine], w[~mine], strength, task)
             held[mine] = torch.tensordot(beta, x[:, mine], 1)
-        loss = float(_losses(p, held, y, task).mean())
+        loss = float((w * _losses(p, held, y, task)).mean())
         if best is None or loss < best[0]:
             best = (loss, strength, held)
     assert best is not None
-    gains = before - _losses(p, best[2], y, task)
+    gains = before - w * _losses(p, best[2], y, task)
     cut = int(TRIM * len(gains)) if task == "regression" else 0
     usual = gains.sort().values[cut : len(gains) - cut]
     error = float(usual.std()) / math.sqrt(len(usual))
@@ -512,7 +519,7 @@ def _fit(
     gain = float(gains.mean() / before.mean().clamp_min(_LEAST))
     if not (certain > CERTAIN and gain > 0):
         return none, 0.0, certain, silent
-    beta = _ridge(x, p, y, best[1], task) / unit
+    beta = _ridge(x, p, y, w, best[1], task) / unit
     changes = silent.double()
     changes[there] = best[2]
     return beta.tolist(), gain, certain, changes
@@ -528,28 +535,29 @@ def _losses(p: Tensor, change: Tensor, y: Tensor, task: Task) -> Tensor:  # (nod
     return -torch.where(y > 0.5, after, 1 - after).clamp_min(_LEAST).log().sum(1)
 
 
-def _ridge(x: Tensor, p: Tensor, y: Tensor, strength: float, task: Task) -> Tensor:
-    r"""The coefficients of :math:`\min_\beta L(f + \sum_j \beta_j x_j) + \tfrac12 s n \|\beta\|^2`.
+def _ridge(x: Tensor, p: Tensor, y: Tensor, w: Tensor, strength: float, task: Task) -> Tensor:
+    r"""The coefficients of :math:`\min_\beta L(f + \sum_j \beta_j x_j) + \tfrac12 s n \|\beta\|^2`,
+    nodes weighed by w.
 
     The loss is quadratic for values, and one step of Newton's method is the minimum; for
     probabilities it is the likelihood, and five are enough. Values are in units of their rests.
     """
-    count = x.shape[1]
+    count, weighed = x.shape[1], x * w[:, None]
     penalty = strength * count * torch.eye(len(x), dtype=torch.float64)
     if task == "regression":
         rest, unit = y.double() - p, (y.double() - p).square().mean().sqrt().clamp_min(_LEAST)
-        gram = torch.einsum("jno,kno->jk", x, x)
-        beta = torch.linalg.solve(gram + penalty, torch.einsum("jno,no->j", x, rest / unit))
+        gram = torch.einsum("jno,kno->jk", weighed, x)
+        beta = torch.linalg.solve(gram + penalty, torch.einsum("jno,no->j", weighed, rest / unit))
         return beta * unit
     target = F.one_hot(y, p.shape[1]).double() if task == "classification" else y.double()
     beta = torch.zeros(len(x), dtype=torch.float64)
     for _ in range(5):
         now = corrected(p, torch.tensordot(beta, x, 1), task)
-        slope = torch.einsum("jno,no->j", x, now - target) + penalty @ beta
+        slope = torch.einsum("jno,no->j", weighed, now - target) + penalty @ beta
         if task == "classification":
             mean = torch.einsum("jno,no->jn", x, now)
-            curve = torch.einsum("jno,kno,no->jk", x, x, now) - mean @ mean.T
+            curve = torch.einsum("jno,kno,no->jk", weighed, x, now) - (mean * w) @ mean.T
         else:
-            curve = torch.einsum("jno,kno,no->jk", x, x, now * (1 - now))
+            curve = torch.einsum("jno,kno,no->jk", weighed, x, now * (1 - now))
         beta = beta - torch.linalg.solve(curve + penalty, slope)
     return beta

@@ -27,8 +27,14 @@ class Picked:
     weight: Tensor  # (members, count): averages over a member's nodes
 
     @classmethod
-    def from_masks(cls, masks: Sequence[Tensor], device: torch.device, dtype: torch.dtype) -> Self:
-        """From masks (nodes,), one per member."""
+    def from_masks(
+        cls,
+        masks: Sequence[Tensor],
+        device: torch.device,
+        dtype: torch.dtype,
+        weights: Tensor | None = None,
+    ) -> Self:
+        """From masks (nodes,), one per member, and perhaps weights of all nodes (nodes,)."""
         counts = [int(mask.sum()) for mask in masks]
         # Those to be picked first, in their order, and then, to fill up, the first of the others.
         orders = [torch.sort(~mask.cpu(), stable=True).indices for mask in masks]
@@ -39,6 +45,9 @@ class Picked:
         ]
         inside = place < torch.tensor(counts)[:, None]
         weight = inside.to(dtype) / torch.tensor(counts).clamp_min(1).to(dtype)[:, None]
+        if weights is not None:
+            weight = weight * weights.cpu()[torch.stack(rows)]
+            weight = weight / weight.sum(1, keepdim=True).clamp_min(torch.finfo(dtype).tiny)
         members = torch.arange(len(masks))[:, None]
         return cls(members.to(device), torch.stack(rows).to(device), weight.to(device))
 
@@ -134,8 +143,8 @@ class Objective:
     Args:
         problem: what they learn.
         train, val: masks (nodes,), one per member.
-        weights: of each member's nodes in the losses, (nodes,) or (nodes, outputs); None for
-            equal weights. Scores do not weigh.
+        weights: of each member's nodes in the losses, (nodes,) or (nodes, outputs), beside those of
+            the problem; None for equal weights. Scores do not know them.
         monitor: the score to compute (see :class:`~longnn.config.Settings`); ``"score"`` and
             ``"loss"`` mean the headline score of the problem.
 
@@ -158,8 +167,8 @@ class Objective:
         #: Whether a smaller score is a better one.
         self.falling = not METRICS[self.metric].higher
         dtype, device = problem.dtype, problem.device
-        self.train = Picked.from_masks(train, device, dtype)
-        self.val = Picked.from_masks(val, device, dtype)
+        self.train = Picked.from_masks(train, device, dtype, problem.weight)
+        self.val = Picked.from_masks(val, device, dtype, problem.weight)
         shape = (len(train), problem.outputs if self.task == "regression" else 1)
         self.scale = torch.ones(shape, dtype=dtype, device=device)
         self.offset = torch.zeros_like(self.scale)

@@ -58,6 +58,8 @@ class Problem:
     rounded: bool = False
     #: What known answers change in the predictions; nothing while models are trained.
     known: Known | None = None
+    #: How much each node counts, 1 in the mean over labelled ones; None where all count alike.
+    weight: Tensor | None = None
     #: Who trains: ranks share the rows of a batch, and a whole graph has one alone.
     ranks: Ranks = dataclasses.field(default_factory=Ranks)
 
@@ -192,19 +194,18 @@ def loss_weights(
     train: Tensor,  # (nodes,) bool
     class_weight: str,
     classes: Sequence[str],
-    sample_weight: Tensor | None = None,  # (nodes,)
 ) -> Tensor | None:
-    """The weight of each node (nodes,), or of each label (nodes, labels); None if all alike.
+    """The weight of each node (nodes,), or of each label (nodes, labels), by its class; None if all
+    are alike.
 
     Args:
         problem: what is learned.
         train: the training nodes, which ``"balanced"`` counts.
         class_weight: as in :class:`~longnn.config.Settings`.
         classes: names of the classes or labels.
-        sample_weight: a weight of each node.
 
     Raises:
-        ValueError: for a class that is not there, for classes in a regression, or a bad weight.
+        ValueError: for a class that is not there, or for classes in a regression.
 
     >>> from longnn.graphs import GraphOperator
     >>> P = GraphOperator.from_edge_index(torch.tensor([[0, 1], [1, 0]]), num_nodes=3)
@@ -212,30 +213,12 @@ def loss_weights(
     >>> loss_weights(problem, torch.ones(3, dtype=torch.bool), "b=4", ("a", "b"))
     tensor([1., 1., 4.])
     """
-    by_class = _class_weights(problem, train.to(problem.device), class_weight, classes)
-    if sample_weight is None:
-        return by_class
-    w = sample_weight.to(problem.device, problem.dtype)
-    if w.shape != (problem.num_nodes,) or not bool((torch.isfinite(w) & (w >= 0)).all()):
-        raise ValueError(
-            f"Expected weights >= 0 of {problem.num_nodes} nodes (got {tuple(w.shape)}, "
-            f"smallest {float(w.min()):g})"
-        )
-    if not bool((w[train.to(w.device)] > 0).any()):
-        raise ValueError("Expected a training node with weight > 0 (got none)")
-    if by_class is None:
-        return w
-    return by_class * (w if by_class.dim() == 1 else w[:, None])
-
-
-def _class_weights(
-    problem: Problem, train: Tensor, text: str, classes: Sequence[str]
-) -> Tensor | None:
-    asked = parse_class_weight(text)
+    train = train.to(problem.device)
+    asked = parse_class_weight(class_weight)
     if asked == "none":
         return None
     if problem.task == "regression":
-        raise ValueError(f"Expected no `class_weight` for regression (got {text!r})")
+        raise ValueError(f"Expected no `class_weight` for regression (got {class_weight!r})")
     y = problem.labels
     if isinstance(asked, str):
         if problem.task == "multilabel":

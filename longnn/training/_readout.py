@@ -150,7 +150,9 @@ class Readout:
         return cls(task, temperature, threshold, positive, offset, scale, shift, factors)
 
 
-def fit_temperature(scores: Tensor, labels: Tensor, task: Task) -> float:
+def fit_temperature(
+    scores: Tensor, labels: Tensor, task: Task, weight: Tensor | None = None
+) -> float:
     r"""The temperature under which the labels are most likely.
 
     .. math:: \min_T \; -\sum_i \log p_T(y_i \mid s_i) + \tfrac12 (\log T)^2
@@ -162,6 +164,7 @@ def fit_temperature(scores: Tensor, labels: Tensor, task: Task) -> float:
         scores: (nodes, outputs) of the validation nodes, raw.
         labels: (nodes,), or (nodes, labels) with NaN for unknown.
         task: classification or multilabel.
+        weight: (nodes,), of about one, by which each counts in the sum.
 
     >>> scores = torch.tensor([[4.0, 0.0]] * 10)
     >>> labels = torch.tensor([0] * 7 + [1] * 3)
@@ -169,7 +172,7 @@ def fit_temperature(scores: Tensor, labels: Tensor, task: Task) -> float:
     True
     """
     s = scores.detach().double().cpu()
-    loss = _likelihood(s, labels.cpu(), task)
+    loss = _likelihood(s, labels.cpu(), task, weight)
 
     def cost(log_temperature: float) -> float:
         return loss(math.exp(log_temperature)) + log_temperature**2 / 2
@@ -259,13 +262,18 @@ def scores_of(probabilities: Tensor, task: Task) -> Tensor:
     return scores.to(probabilities)
 
 
-def class_counts(labels: Tensor, mask: Tensor, classes: int) -> Tensor:
-    """How many of some nodes each class has, (classes,); those without a label do not count.
+def class_counts(
+    labels: Tensor, mask: Tensor, classes: int, weight: Tensor | None = None
+) -> Tensor:
+    """How many of some nodes each class has, or what these weigh, (classes,); those without a label
+    do not count.
 
     >>> class_counts(torch.tensor([0, 2, -1, 2]), torch.tensor([False, True, True, True]), 3)
     tensor([0, 0, 2])
     """
-    return torch.bincount(labels[mask & (labels >= 0)], minlength=classes)
+    known = mask & (labels >= 0)
+    weights = None if weight is None else weight[known]
+    return torch.bincount(labels[known], weights, minlength=classes)
 
 
 def frequency_shift(train: Tensor, val: Tensor) -> Tensor | None:  # (classes,) counts
@@ -317,38 +325,50 @@ def chance_of(counts: np.ndarray) -> float:  # (2, classes)
     return float(special.gammaincc(freedom / 2, (far**2 / expected).sum() / 2))
 
 
-def _likelihood(s: Tensor, labels: Tensor, task: Task) -> Callable[[float], float]:
+def _likelihood(
+    s: Tensor, labels: Tensor, task: Task, weight: Tensor | None
+) -> Callable[[float], float]:
     """The negative log likelihood of the labels as a function of the temperature."""
+    w = s.new_ones(len(s)) if weight is None else weight.to(s)
     if task == "classification":
-        return lambda t: float(F.cross_entropy(s / t, labels, reduction="sum"))
+        return lambda t: float((F.cross_entropy(s / t, labels, reduction="none") * w).sum())
     known = ~torch.isnan(labels)
-    s, y = s[known], labels[known].double()
-    return lambda t: float(F.binary_cross_entropy_with_logits(s / t, y, reduction="sum"))
+    s, y, w = s[known], labels[known].double(), w[:, None].expand_as(s)[known]
+    return lambda t: float(F.binary_cross_entropy_with_logits(s / t, y, w, reduction="sum"))
 
 
-def threshold_again(readout: Readout, config: Config, predicted: Tensor, labels: Tensor) -> Readout:
+def threshold_again(
+    readout: Readout,
+    config: Config,
+    predicted: Tensor,
+    labels: Tensor,
+    weight: Tensor | None = None,
+) -> Readout:
     """The readout with the threshold that suits other predictions of the validation nodes."""
     if readout.threshold is None or config.threshold or readout.task != "classification":
         return readout
     known = labels >= 0
     hit = labels[known] == readout.positive
-    best = best_threshold(predicted[known][:, readout.positive], hit)
+    best = best_threshold(
+        predicted[known][:, readout.positive], hit, None if weight is None else weight[known]
+    )
     return dataclasses.replace(readout, threshold=best)
 
 
-def best_threshold(probability: Tensor, hit: Tensor) -> float:
+def best_threshold(probability: Tensor, hit: Tensor, weight: Tensor | None = None) -> float:
     """The threshold with the largest F1 of the positive class; midway between two nodes.
 
     Args:
         probability: (nodes,) of the positive class.
         hit: (nodes,) bool, whether the node is of it.
+        weight: (nodes,), by which each counts.
 
     >>> best_threshold(torch.tensor([0.1, 0.2, 0.3]), torch.tensor([False, True, True]))
     0.15...
     """
     p, order = probability.detach().double().cpu().sort(descending=True)
-    right = hit.cpu()[order].double().cumsum(0)
-    taken = torch.arange(1, len(p) + 1)
+    w = torch.ones_like(p) if weight is None else weight.cpu().double()[order]
+    right, taken = (hit.cpu()[order] * w).cumsum(0), w.cumsum(0)
     f1 = 2 * right / (taken + right[-1])
     last = torch.cat([p[1:] < p[:-1], torch.tensor([True])])  # nodes of one score go together
     best = int(torch.where(last, f1, -1.0).argmax())

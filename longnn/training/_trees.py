@@ -144,6 +144,10 @@ class Boosting:
         """Of every output its labels (nodes,), NaN where unknown, and weights (nodes,)."""
         problem, y = self.problem, self.problem.labels.cpu()
         weight = None if self.member.weight is None else self.member.weight.cpu().double().numpy()
+        if problem.weight is not None:
+            nodes = problem.weight.cpu().double().numpy()
+            nodes = nodes / nodes[self.rows[0]].mean()  # the penalty on leaves is in their unit
+            weight = nodes if weight is None else (weight.T * nodes).T
         self.offset: tuple[float, ...] = (0.0,)
         self.scale: tuple[float, ...] = (1.0,)
         if problem.task == "classification":
@@ -296,11 +300,14 @@ class Boosting:
         judge.text.data = text
         readout = Readout(problem.task, offset=self.offset, scale=self.scale)
         said = readout.predict(judge.read(torch.from_numpy(self.val)))
-        y = problem.labels.cpu()[torch.from_numpy(self.rows[1])]
+        rows = torch.from_numpy(self.rows[1])
+        y, weight = problem.labels.cpu()[rows], problem.weight
+        weight = None if weight is None else weight.cpu()[rows]
         if problem.task == "classification":
-            scores = score_classes(said[y >= 0], y[y >= 0], positive=problem.positive)
+            scores = score_classes(said, y, positive=problem.positive, weight=weight)
         else:
-            scores = (score_numbers if problem.task == "regression" else score_labels)(said, y)
+            of = score_numbers if problem.task == "regression" else score_labels
+            scores = of(said, y, weight=weight)
         return scores.get(metric, float("nan"))
 
 

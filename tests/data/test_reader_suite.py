@@ -306,6 +306,42 @@ CASES |= {
         None,
     ),
     "by group": (DAY_EDGES, DAYS, {"group_column": "state", "feature_columns": ["size"]}, None),
+    "by weight": (
+        DAY_EDGES,
+        DAYS.replace("ca,0.5", "ca,0"),
+        {"node_weight_column": "w", "feature_columns": ["size", "w"]},
+        None,
+    ),
+    "by weight and time": (
+        DAY_EDGES,
+        DAYS.replace("ca,0.5", "ca,0"),
+        {"node_weight_column": "w", "time_column": "month", "feature_columns": ["size"]},
+        None,
+    ),
+    "a weight below zero": (
+        DAY_EDGES,
+        DAYS.replace("ny,2", "ny,-2"),
+        {"node_weight_column": "w"},
+        r"line {3}, column 'w': Expected a weight >= 0 \(got '?-2'?\)",
+    ),
+    "a word is no weight": (
+        DAY_EDGES,
+        DAYS.replace("ny,2", "ny,much"),
+        {"node_weight_column": "w"},
+        r"line {3}, column 'w': Expected a number \(got 'much'\)",
+    ),
+    "a labelled node without a weight": (
+        DAY_EDGES,
+        DAYS.replace("ny,2", "ny,"),
+        {"node_weight_column": "w"},
+        r"line {3}, column 'w': Expected a weight for every labelled node \(got an empty cell\)",
+    ),
+    "the weight of a node is none of an edge": (
+        DAY_EDGES,
+        DAYS,
+        {"weight_column": "w"},
+        r"Expected a weight column 'w' of edges \(got one of nodes\S*\).*node_weight_column",
+    ),
     "a word is no time": (
         DAY_EDGES,
         DAYS.replace("2021-01", "spring"),
@@ -438,7 +474,7 @@ def assert_alike(memory, disk):
     for name in ("train_mask", "val_mask", "test_mask", *BESIDE):
         masks = [each.data.get(name) for each in (memory, disk)]
         assert (masks[0] is None) == (masks[1] is None)
-        assert masks[0] is None or torch.equal(*masks)
+        assert masks[0] is None or torch.allclose(*masks, equal_nan=True)
 
 
 def expected_words(words, suffix):

@@ -6,6 +6,7 @@ import scipy.optimize
 import torch
 
 from longnn.training import combine, ensemble_weights
+from longnn.training._ensemble import losses_of
 
 
 def members(count: int = 5, nodes: int = 300, classes: int = 3) -> tuple[torch.Tensor, ...]:
@@ -113,3 +114,20 @@ def test_targets_count_alike_in_any_unit() -> None:
     torch.testing.assert_close(
         ensemble_weights(p * unit, y * unit, "regression"), ensemble_weights(p, y, "regression")
     )
+
+
+@pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
+def test_a_weight_of_a_node_is_a_repetition(task: str) -> None:
+    rng = torch.Generator().manual_seed(0)
+    weight = torch.randint(4, (30,), generator=rng)
+    said = torch.rand(3, 30, 2, generator=rng)
+    y = torch.rand(30, 2, generator=rng)
+    if task == "classification":
+        said, y = said / said.sum(2, keepdim=True), (y[:, 0] > 0.5).long()
+    elif task == "multilabel":
+        y = (y > 0.5).float()
+    else:
+        said, y = said[..., 0], y[:, 0]
+    often = torch.arange(30).repeat_interleave(weight)
+    repeated = losses_of(said[:, often], y[often], task)
+    torch.testing.assert_close(losses_of(said, y, task, weight / 9), repeated)

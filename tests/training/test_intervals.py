@@ -214,6 +214,23 @@ def test_no_interval_is_infinite():
     assert (exact.margin(p, signals, 0.9) == 0).all()
 
 
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.95])
+def test_a_weight_is_a_share_of_what_is_covered(coverage):
+    """Errors grow with the weight: unweighted quantiles would cover far less of it."""
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.rand(400, generator=generator).double() + 0.01
+    off = weight + torch.rand(400, generator=generator) / 10
+    said = torch.zeros(400).double()
+    fitted = Intervals.fit("regression", said, off, {}, weight)
+    margin = fitted.margin(said, {}, coverage)
+    covered = float(weight[off <= margin].sum() / weight.sum())
+    assert coverage - 1e-9 <= covered < coverage + 0.02
+    plain = Intervals.fit("regression", said, off, {})
+    assert weight[off <= plain.margin(said, {}, coverage)].sum() < 0.97 * (covered * weight.sum())
+    same = Intervals.fit("regression", said, off, {}, torch.full((400,), 0.3))
+    assert same == plain
+
+
 def test_many_errors_are_kept_as_quantiles():
     """Rounded up: the kept error is never below the one that was asked for."""
     errors = torch.rand(50_000, generator=torch.Generator().manual_seed(0)).double()
