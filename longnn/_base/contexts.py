@@ -1,4 +1,4 @@
-"""What holds for a while: signals that wait, products that are rounded."""
+"""What holds for a while: signals that wait, products that are rounded, one thread."""
 
 import contextlib
 import signal
@@ -49,3 +49,19 @@ def dense_products(*, rounded: bool) -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch on one thread; afterwards on as many as before.
+
+    >>> with one_thread():
+    ...     torch.get_num_threads()
+    1
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -170,7 +170,7 @@ class GraphEstimator(Parameters):
         job = Job(dataset, configs, splits)
         progress = Progress(config.settings.epochs) if self.verbose else None
         deadline = time.perf_counter() + config.time_limit if config.time_limit else None
-        fitted = job.run(watcher=Watcher(progress, deadline))
+        fitted = job.run(watcher=Watcher(progress, deadline, aside=True))
         if progress is not None:
             progress.finish(fitted[0].result)
         _check_convergence(fitted)

@@ -194,7 +194,7 @@ class Keeper(Watcher):
         deadline: float | None,
         ranks: Ranks,
     ) -> None:
-        super().__init__(on_epoch, deadline, ranks)
+        super().__init__(on_epoch, deadline, ranks, aside=True)
         self.folder, self.caught = folder, caught
         self.every, self.saved = checkpoint_every, time.perf_counter()
 

@@ -96,7 +96,8 @@ def train(
         command: what the record names as its origin.
         on_note: called with a line before files that are too large for memory are prepared.
         on_start: called with the dataset as soon as it is loaded.
-        on_epoch: called with the population after each epoch.
+        on_epoch: called with the population after each epoch, of those that this process trains:
+            members on a small graph are trained by as many as torch has threads.
         checkpoint_every: seconds between checkpoints.
         memory: bytes to use, for each process. A graph that needs more is trained on rows; if it is
             in files, they are prepared first. By default half of what is free.

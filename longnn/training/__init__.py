@@ -19,7 +19,7 @@ from longnn.training._fit import (
     score,
     truncation_curve,
 )
-from longnn.training._group import VARYING, StopTraining, Watcher, architecture_of, shape_of
+from longnn.training._group import VARYING, architecture_of, shape_of
 from longnn.training._history import FIELDS
 from longnn.training._job import Job, fit
 from longnn.training._memory import fits, is_out_of_memory
@@ -48,6 +48,7 @@ from longnn.training._readout import (
 )
 from longnn.training._trained import Trained, mean_prediction
 from longnn.training._trees import TreeGroup
+from longnn.training._watcher import StopTraining, Watcher
 
 __all__ = [
     "DRAWS",

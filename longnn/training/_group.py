@@ -10,7 +10,7 @@ go on as can still come to their end.
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,10 +18,11 @@ import torch
 from longnn.config import Config
 from longnn.config._config import AFTERWARDS, RATES
 from longnn.nn._inputs import WithInputs
-from longnn.store._ranks import Ranks
+from longnn.training._lanes import can_fork, train_side_by_side
 from longnn.training._memory import count_fitting, fits
 from longnn.training._population import Member, Population, Result, behind_inputs
 from longnn.training._problem import Problem
+from longnn.training._watcher import Watcher
 
 if TYPE_CHECKING:
     from longnn.training._trees import TreeGroup
@@ -81,58 +82,6 @@ def shape_of(config: Config) -> tuple[tuple[str, object], ...]:
     if config.settings.penalty > 0 and not own_basis:
         varying = VARYING - {"a", "b"}
     return tuple(sorted((k, v) for k, v in values.items() if k not in varying | _CIRCUMSTANCES))
-
-
-class StopTraining(Exception):  # noqa: N818 - it is no error
-    """Training ends now, with the best weights so far; ``reason`` is ``"time"`` or alike."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"training was stopped ({reason})")
-        self.reason = reason
-
-
-class Watcher:
-    """Looks on while populations are trained: tells a function, and stops them in time.
-
-    Args:
-        on_epoch: called with the population after each epoch, on a GPU after every ten.
-        deadline: when to stop, by ``time.perf_counter``.
-        ranks: those that train together, who stop together; by default one alone.
-    """
-
-    def __init__(
-        self,
-        on_epoch: Callable[[Population], None] | None = None,
-        deadline: float | None = None,
-        ranks: Ranks | None = None,
-    ) -> None:
-        self.on_epoch, self.deadline = on_epoch, deadline
-        self.ranks = Ranks() if ranks is None else ranks
-
-    def begin(self, population: Population, first: int) -> None:
-        """A population is made, whose first member has this number; it may be restored."""
-
-    def watch(self, population: Population, first: int) -> None:
-        """An epoch is over. May raise :class:`StopTraining`."""
-        if self.on_epoch is not None:
-            self.on_epoch(population)
-        Watcher.check(self)
-
-    def check(self) -> None:
-        """Raise :class:`StopTraining` where it is time."""
-        if self.deadline is None:
-            return
-        if self.ranks.agree(time.perf_counter() >= self.deadline):
-            raise StopTraining("time")
-
-    def unfinished(self) -> None:
-        """Members were stopped that leave no checkpoint: they will be trained again."""
-
-    def rest(self, population: Population, first: int) -> None:
-        """Its turn is over."""
-
-    def failed(self, error: BaseException, first: int) -> None:
-        """Training it raised an error."""
 
 
 class Group:
@@ -322,6 +271,9 @@ WARM = 3
 FIRST, GROWTH = 20, 1.5
 #: Nodes and stored edges, both ways, from which on a graph is large.
 LARGE = 1_000_000
+#: Nodes up to which groups are trained side by side on a CPU: an operation on the hidden units of
+#: so many takes about as long as it takes to wake a second thread.
+SMALL = 5_000
 #: Members of a portfolio that are trained to the end in any case.
 KEPT = 2
 
@@ -354,6 +306,11 @@ class Schedule:
 
     def run(self) -> None:
         """Train all groups. Raises what :meth:`Watcher.watch` raises."""
+        if self._is_aside():
+            by_steps = [group for group in self.groups if isinstance(group, Group)]
+            others = [group for group in self.groups if group not in by_steps]
+            train_side_by_side(others, by_steps, self.epochs, self.watcher)
+            return
         for until in self._turns():
             for group in self.groups:
                 self._train(group, until)
@@ -364,6 +321,14 @@ class Schedule:
                     self._halve(members, until)
             if self._timed and until > WARM:
                 self._keep_in_time()
+
+    def _is_aside(self) -> bool:
+        """Whether groups are trained side by side: several of a small graph, to their end."""
+        if not self.watcher.aside or self._large or self._timed or len(self.groups) == 1:
+            return False
+        problem = self.groups[0].problem  # all have the same nodes
+        small = problem.num_nodes <= SMALL and not problem.by_rows
+        return small and can_fork() and all(g.problem.device.type == "cpu" for g in self.groups)
 
     def _turns(self) -> Iterator[int]:
         """The epochs at which turns end, the last one too."""

@@ -34,7 +34,7 @@ from longnn.training._fit import (
     make_problem,
     raw_scores,
 )
-from longnn.training._group import Group, Schedule, StopTraining, Watcher, architecture_of, shape_of
+from longnn.training._group import Group, Schedule, architecture_of, shape_of
 from longnn.training._intervals import Intervals, Opinion, honest_votes
 from longnn.training._known import Around, Told, corrected, learn, views_of
 from longnn.training._population import Population, Result
@@ -42,6 +42,7 @@ from longnn.training._presets import members_of
 from longnn.training._problem import Problem, self_loops_of
 from longnn.training._readout import scores_of, threshold_again
 from longnn.training._trees import TreeGroup
+from longnn.training._watcher import StopTraining, Watcher
 
 
 @dataclasses.dataclass(frozen=True)

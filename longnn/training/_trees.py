@@ -17,11 +17,11 @@ from torch import Tensor
 from longnn.metrics import metric_of, score_classes, score_labels, score_numbers
 from longnn.nn._directed import Directed
 from longnn.nn._trees import BoostedTrees, lightgbm
-from longnn.training._group import StopTraining, Watcher
 from longnn.training._history import FIELDS
 from longnn.training._population import Member, Result
 from longnn.training._problem import Problem
 from longnn.training._readout import Readout
+from longnn.training._watcher import StopTraining, Watcher
 
 #: Rounds without improvement after which trees stop, where more epochs are allowed: a round is
 #: worth more than an epoch.
