@@ -22,8 +22,8 @@ from longnn.training import Trained, score
 from longnn.training._trained import match_features
 
 #: Draws of each column, and what all may cost: nodes and stored edges of all passes of all models,
-#: about two seconds on two cores.
-DRAWS, BUDGET = 3, 800_000
+#: about five seconds on two cores.
+DRAWS, BUDGET = 3, 2_000_000
 #: Test nodes that are scored where the graph is on disk, with all nodes that their filters see.
 SAMPLE = 1000
 #: Columns beyond which they are words, of which none counts for much.
