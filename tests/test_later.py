@@ -113,7 +113,7 @@ def test_what_lies_outside_is_said_and_nothing_else(street):
     with (moved / "edges.csv").open("a") as file:
         file.write(extra)
     words = r"1 of 3 columns lies outside what was trained on: a "
-    words += rf"\(10 % of nodes above {a.max():.4g}\)\."
+    words += rf"\(10 % of nodes above {a.max():,.6g}\)\."
     to = ("--output", place / "out.parquet")
     for arguments in (("predict", place / "run", moved, *to), ("evaluate", place / "run", moved)):
         result = command(*arguments, *given)

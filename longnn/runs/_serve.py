@@ -64,29 +64,19 @@ class Part(EdgeOperator):
 
 
 class Served:
-    """A run that is asked about one new node after the other.
-
-    Args:
-        trained: its models.
-        dataset: its graph, which has to fit into memory.
-
-    Raises:
-        DataError: for a graph or a model of which one node cannot be predicted so.
-    """
+    """A run, and its graph in memory, asked about one new node after the other."""
 
     @torch.no_grad()
     def __init__(self, trained: Trained, dataset: NodeDataset) -> None:
         source, encoding = dataset.source, trained.encoding
-        self.options = {} if source is None or source.is_named else source.options
+        plain = source is None or source.is_named
+        self.options = {} if source is None or plain else source.options
         members = [m for e in trained.models for m in getattr(e, "members", {"": e}).values()]
         inner = [part for member in members for part in member.modules()]
-        wrong = bool(trained.edge_types) or dataset.directed
-        wrong |= any(isinstance(part, Attention | Mean | OptBasisFilter) for part in inner)
-        if encoding is None:  # made of the graph, perhaps
-            wrong |= source is not None and not source.is_named
-        elif len(encoding.feature_names) != trained.features:
-            wrong = True
-        if wrong:
+        # Without an encoding the features of files are made of the graph, and change with it.
+        columns = plain if encoding is None else len(encoding.feature_names) == trained.features
+        others = any(isinstance(part, Attention | Mean | OptBasisFilter) for part in inner)
+        if others or not columns or trained.edge_types or dataset.directed:
             raise DataError(
                 "Expected features that are columns of a table, edges of one kind that go both "
                 "ways, and models that hear by products alone, to predict one node (got others); "
@@ -189,8 +179,7 @@ class Served:
     ) -> dict[SelfLoops, Part]:
         """The grown graph of some nodes; the first have edges of such weights to the new one."""
         parts: dict[SelfLoops, Part] = {}
-        edge, count = np.zeros(len(nodes)), 1 + len(nodes)
-        edge[: len(weight)] = weight
+        edge, count = np.pad(weight, (0, len(nodes) - len(weight))), 1 + len(nodes)
         for loops, edges in self.edges.items():
             rows, own = edges[nodes], int(loops == "add")
             blocks = [[np.full((1, 1), own), edge[None]], [edge[:, None], rows[:, nodes]]]

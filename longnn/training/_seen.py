@@ -65,7 +65,7 @@ class Seen:
         ):
             sides = (("above", high, values > high), ("below", low, values < low))
             told = [
-                f"{100 * far.mean():.0f} % of nodes {side} {_short(end)}"
+                f"{100 * far.mean():.0f} % of nodes {side} {end:,.6g}"
                 for side, end, far in sides
                 if far.any() and far.mean() >= SHARE
             ]
@@ -73,10 +73,6 @@ class Seen:
         verb = "lies" if len(found) == 1 else "lie"
         what = f"{len(found)} of {len(ends) + 1} columns {verb} outside what was trained on"
         return f"{what}: {few(found, most=3)}." if found else ""
-
-
-def _short(end: float) -> str:
-    return f"{end:,.0f}" if 1000 <= abs(end) < 1e12 else f"{end:.4g}"
 
 
 def _numbers(ids: Iterable[Any]) -> Tensor:

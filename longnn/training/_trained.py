@@ -305,14 +305,12 @@ class Trained:
         Raises:
             DataError: for labels of another kind.
         """
-        numbers = self.task == "regression"
-        pair = (self.targets, dataset.targets) if numbers else (self.classes, dataset.classes)
-        same = dataset.outputs == self.outputs and (not all(pair) or pair[0] == tuple(pair[1]))
+        own, given = (self.classes or self.targets), tuple(dataset.classes or dataset.targets)
+        same = dataset.outputs == self.outputs and (own == given or not (own and given))
         if dataset.task != self.task or not (same or self.task == "classification"):
             raise DataError(
-                f"Expected labels for {self.task}, as the run was trained with (got those for "
-                f"{dataset.task}, {dataset.outputs} per node); read the graph with "
-                f"task={self.task} and the same label_column"
+                f"Expected labels for {self.task}, as the run was trained with (got others); read "
+                f"the graph with task={self.task} and the same label_column"
             )
         data = copy.copy(dataset.data)
         data.y = dataset.data.y.cpu()
