@@ -90,6 +90,7 @@ def test_all_predictions_at_once(run):
     starts = (
         "lon: ",
         "explained: ",
+        "columns that count",
         "by distance: the node itself",
         "largest features",
         "most inf",
