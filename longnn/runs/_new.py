@@ -12,6 +12,7 @@ import pyarrow
 
 from longnn._base.late import Late
 from longnn.data import DataError, NodeDataset, Source
+from longnn.runs._dataset import in_files
 from longnn.store._disk import is_prepared
 from longnn.store._graph import GraphStore
 from longnn.store._prepare import files_of
@@ -21,8 +22,7 @@ pc = Late("pyarrow.compute")
 
 def grown(source: Source | None, new: str | Path) -> Source:
     """A graph with the rows of a folder behind its own; of a prepared one, that of its files."""
-    if source is not None and is_prepared(source.graph):
-        source = GraphStore.open(source.graph).source
+    source = in_files(source)
     if source is None or source.is_named:
         what = "one that was in memory" if source is None else source.name
         raise DataError(

@@ -22,8 +22,7 @@ from longnn.description import score_sets
 from longnn.explain._importance import column_importance
 from longnn.explain._subject import find_ids
 from longnn.records import RECORD, RunRecord, Scores, Summary, summarize_repeats
-from longnn.runs._by import categories_of
-from longnn.runs._dataset import load_graph, read_source
+from longnn.runs._dataset import categories_of, load_graph, read_source
 from longnn.runs._export import export_trained
 from longnn.runs._folder import PROGRAM, WEIGHTS, read_record
 from longnn.runs._new import CHANGED, added, grown, has_changed, only_new
