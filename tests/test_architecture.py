@@ -31,6 +31,7 @@ LAYERS = (
     ("records",),
     ("report",),
     ("description", "explain"),
+    ("rivals",),
     ("estimator",),
     ("runs",),
     ("tuning", "explorer"),

@@ -14,10 +14,11 @@ import longnn
 from longnn.config import Config
 from longnn.data import NodeDataset, from_data
 from longnn.data._synthetic import csbm
-from longnn.description import make_bins, predict_baseline
+from longnn.description import make_bins
 from longnn.records import RunRecord
 from longnn.report import text_summary
 from longnn.report._answer import graph_text
+from longnn.rivals import predict_baseline
 from longnn.training import Job
 from tests.shifted import shifted_graph
 

@@ -13,9 +13,10 @@ from longnn import report
 from longnn._base.files import write_text, writing
 from longnn._base.version import __version__
 from longnn.data import NodeDataset, Split
-from longnn.description import describe_baselines, describe_run
+from longnn.description import describe_run
 from longnn.records import Request
 from longnn.report._style import GREY, NAVY, ORANGE
+from longnn.rivals import describe_baselines
 from longnn.training import Fitted, FittedMember, Population, Result, Trained
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from longnn._base.files import writing
 from longnn._base.version import __version__
 from longnn.config import Config
 from longnn.data import DataError, NodeDataset, make_split
-from longnn.description import describe_baselines, describe_run, rival_configs
+from longnn.description import describe_run
 from longnn.records import RUN, Request
+from longnn.rivals import describe_baselines, rival_configs
 from longnn.runs._dataset import (
     GraphLike,
     OnNote,

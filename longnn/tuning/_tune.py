@@ -28,8 +28,8 @@ from longnn.config import Config
 from longnn.data import NodeDataset, make_split
 from longnn.data._scaling import Scaling
 from longnn.data._splits import hold_out
-from longnn.description import ahead_on_nodes
 from longnn.metrics import metric_of
+from longnn.rivals import ahead_on_nodes
 from longnn.training import (
     FREE,
     Job,
