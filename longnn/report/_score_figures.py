@@ -12,7 +12,6 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from longnn.metrics import metric_of
 from longnn.records import (
@@ -53,9 +52,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NUMBERED = 12  # most classes for which the cells of a confusion matrix show their counts
-DOTS = 2000  # nodes; more are drawn as hexagons, the darker the more nodes
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-BINS = 8  # of degrees: 0, 1, 2, 3-4, 5-8, 9-16, 17-32, and all above
+BINS = 8  # of degrees
 #: Areas of marks on a map, in square points: of an error that one in twenty exceeds, and of none.
 LARGE, SMALL = 70.0, 5.0
 #: Classes whose shift a sentence names.
@@ -473,13 +470,7 @@ def predicted_true(residuals: Residuals) -> Figure:
     margin = 0.04 * (high - low or 1.0)
     span = (low - margin, high + margin)
     axes.plot(span, span, color=ORANGE, ls="--", lw=1.4, zorder=3, label="predicted = true")
-    if len(x) > DOTS:
-        drawn = axes.hexbin(
-            x, y, gridsize=40, extent=(*span, *span), mincnt=1, cmap="Blues", bins="log", lw=0.1
-        )
-        figure.colorbar(drawn, ax=axes, shrink=0.8).set_label("nodes")
-    else:
-        axes.plot(x, y, "o", color=NAVY, ms=4, mew=0, alpha=0.5, label="one node")
+    axes.plot(x, y, "o", color=NAVY, ms=4, mew=0, alpha=0.5, label="one node")
     axes.set_xlim(span)
     axes.set_ylim(span)
     axes.set_aspect("equal")
@@ -501,7 +492,8 @@ def degree_plate(run: RunRecord) -> Plate:
         "residuals_by_degree",
         lambda: residuals_by_degree(residuals),
         "Errors by number of neighbours",
-        "Errors of nodes with few neighbours, on the left, and with many, on the right. A "
+        "Errors of nodes with few neighbours, on the left, and with many, on the right. Half of "
+        "the nodes are within a box, 90 % within its whiskers; the bold line is the median. A "
         "filter has less to work with where neighbours are few.",
         "Quantiles of the errors of test nodes, grouped by their number of neighbours.",
     )
@@ -516,58 +508,25 @@ def _residuals_of(run: RunRecord) -> Residuals:
 
 @in_style
 def residuals_by_degree(residuals: Residuals) -> Figure:
-    """The spread of the residuals against the number of neighbours."""
-    rows = bin_by_degree(residuals.degree, residuals.predicted - residuals.true)
-    figure, grid = new_figure("Residuals by number of neighbours", height=4.0, width=NARROW)
+    """The spread of the residuals in bins of degrees: 0, 1, 2, 3-4, 5-8, ..., 33 and more."""
+    degree, residual = residuals.degree, residuals.predicted - residuals.true
+    bins = np.minimum(np.ceil(np.log2(np.maximum(degree, 0.5))) + 1, BINS - 1)
+    inside = [bins == index for index in np.unique(bins)]
+    figure, grid = new_figure("Errors by number of neighbours", height=4.0, width=NARROW)
     axes = grid[0, 0]
-    x = np.arange(len(rows))
-    low, lower, middle, upper, high = rows[:, 3:].T
-    axes.vlines(x, low, high, color=NAVY, lw=1.2, label="90 % of the nodes")
-    axes.bar(
-        x, upper - lower, 0.5, lower, color=SKY, edgecolor=NAVY, lw=0.8, zorder=2,
-        label="half of the nodes",
+    axes.boxplot(
+        [residual[who] for who in inside], whis=(5, 95), showfliers=False, patch_artist=True,
+        boxprops={"facecolor": SKY, "edgecolor": NAVY}, medianprops={"color": "black", "lw": 2.4},
     )  # fmt: skip
-    axes.hlines(middle, x - 0.25, x + 0.25, color="black", lw=2.4, label="median")
     axes.axhline(0, color=GREY, lw=1, ls="--")
-    axes.set_xticks(x, [_degree_text(*row[:3]) for row in rows], fontsize=8)
+    ends = [(f"{degree[who].min():.0f}", f"{degree[who].max():.0f}") for who in inside]
+    names = [low if low == high else f"{low}–{high}" for low, high in ends]
+    counted = [f"{name}\n({who.sum():,})" for name, who in zip(names, inside, strict=True)]
+    axes.set_xticks(range(1, len(inside) + 1), counted, fontsize=8)
     axes.set_xlabel("neighbours of a node (and how many nodes have so many)")
     axes.set_ylabel(f"predicted − true {plain(residuals.name, 30)}")
     axes.grid(False, axis="x")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, columnspacing=1.2)
     return figure
-
-
-def bin_by_degree(degrees: ArrayLike, residuals: ArrayLike) -> np.ndarray:
-    """Quantiles of residuals in bins of the nodes' degrees: 0, 1, 2, 3-4, 5-8, ..., 33 and more.
-
-    Args:
-        degrees: (nodes,) numbers of neighbours.
-        residuals: (nodes,) predicted minus true.
-
-    Returns:
-        (bins, 8): the smallest and largest degree of the bin, its nodes, and the 5, 25, 50, 75 and
-        95 % quantiles of their residuals; bins without nodes are left out.
-
-    >>> bin_by_degree([1, 3, 4, 4], [0.5, -1.0, 0.0, 1.0])[:, [0, 1, 2, 5]].tolist()
-    [[1.0, 1.0, 1.0, 0.5], [3.0, 4.0, 3.0, 0.0]]
-    """
-    degree, residual = np.asarray(degrees), np.asarray(residuals, dtype=float)
-    bins = np.where(degree > 0, np.ceil(np.log2(np.maximum(degree, 1))) + 1, 0)
-    bins = np.minimum(bins, BINS - 1).astype(int)  # 0 -> 0, 1 -> 1, 2 -> 2, 3..4 -> 3, 5..8 -> 4
-    rows = []
-    for index in np.unique(bins):
-        inside = bins == index
-        low = index if index < 3 else 2 ** (index - 2) + 1
-        high = degree[inside].max() if index == BINS - 1 else (index and 2 ** (index - 1))
-        quantiles = np.quantile(residual[inside], QUANTILES)
-        rows.append([low, high, inside.sum(), *quantiles])
-    return np.array(rows, dtype=float)
-
-
-def _degree_text(low: float, high: float, count: float) -> str:
-    degrees = f"{low:.0f}" if low == high else f"{low:.0f}–{high:.0f}"
-    many = f"{count:,.0f}" if count < 10_000 else f"{count / 1000:,.0f}k"
-    return f"{degrees}\n({many})"
 
 
 def baselines_plate(run: RunRecord) -> Plate:

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import LineCollection
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import mean_squared_error, precision_recall_curve, r2_score
 
@@ -39,7 +39,6 @@ DEGREES = np.concatenate([[0, 0, 1, 1, 2, 2, 70, 500], RNG.integers(3, 40, 292)]
 RARE = RNG.random(800) < 0.1
 CHANCES = RNG.normal(size=800) + 2 * RARE
 RESIDUALS = Residuals("price", PREDICTED, TRUE, DEGREES)
-MANY = Residuals("price", np.tile(PREDICTED, 9), np.tile(TRUE, 9), np.tile(DEGREES, 9))
 
 
 def bins_of(confidence):
@@ -372,32 +371,22 @@ def test_predicted_against_true_has_scikit_learns_scores():
     assert axes.get_title(loc="left") == title
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("true price", "predicted price")
     assert axes.get_xlim() == axes.get_ylim()
-    (hexagons,) = scores.predicted_true(MANY).axes[0].collections
-    assert isinstance(hexagons, PolyCollection)
-    assert hexagons.get_array().sum() == 9 * len(TRUE)  # each node in one of them
     one = Residuals("y", np.array([1.0, 3.0]), np.array([2.0, 2.0]), np.ones(2))
     assert scores.predicted_true(one).axes[0].get_title(loc="left") == "RMSE 1, 2 nodes"
 
 
 def test_residuals_are_drawn_by_quantiles_in_bins_of_degrees():
-    residuals = PREDICTED - TRUE
-    bins = scores.bin_by_degree(DEGREES, residuals)
-    ranges = [(0, 0), (1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, 500)]
-    assert [tuple(row[:2]) for row in bins] == ranges
-    for low, high, count, *quantiles in bins:
-        inside = residuals[(low <= DEGREES) & (high >= DEGREES)]
-        assert count == len(inside)
-        np.testing.assert_allclose(quantiles, np.quantile(inside, [0.05, 0.25, 0.5, 0.75, 0.95]))
     axes = scores.residuals_by_degree(RESIDUALS).axes[0]
-    whiskers, medians = (c for c in axes.collections if isinstance(c, LineCollection))
-    np.testing.assert_allclose([s[:, 1] for s in whiskers.get_segments()], bins[:, [3, 7]])
-    np.testing.assert_allclose([s[0, 1] for s in medians.get_segments()], bins[:, 5])
-    np.testing.assert_allclose([bar.get_y() for bar in axes.patches], bins[:, 4])
-    tops = [bar.get_y() + bar.get_height() for bar in axes.patches]
-    np.testing.assert_allclose(tops, bins[:, 6])
-    labels = [label.get_text() for label in axes.get_xticklabels()]
-    assert labels[0] == "0\n(2)"
-    assert labels[3].startswith("3–4\n(")
+    labels = [label.get_text().partition("\n") for label in axes.get_xticklabels()]
+    assert labels[0] == ("0", "\n", "(2)")
+    ranges = [(0, 0), (1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, 500)]
+    assert len(labels) == len(axes.patches) == len(ranges)
+    for box, (_, _, count), (low, high) in zip(axes.patches, labels, ranges, strict=True):
+        inside = (PREDICTED - TRUE)[(low <= DEGREES) & (high >= DEGREES)]
+        assert count == f"({len(inside)})"
+        heights = box.get_path().vertices[:, 1]
+        expected = np.quantile(inside, [0.25, 0.75])
+        np.testing.assert_allclose([heights.min(), heights.max()], expected)
 
 
 def test_what_the_graph_adds_has_a_row_per_model(trusted):
