@@ -127,9 +127,10 @@ def test_every_node_is_predicted_the_unlabelled_too(club):
 
 def test_summary_says_question_answer_split_seed_and_report(club):
     folder, result = club
-    question, _, answer, next_steps, *_ = result.stdout.splitlines()
+    question, _, answer, columns, next_steps, *_ = result.stdout.splitlines()
     assert question == "Is each node of club chess, rowing or tennis?"
     assert answer.startswith("  Accuracy ")
+    assert columns.startswith("  What counts most: ")
     assert f"`longnn explain {folder} NODE`" in next_steps
     assert "split stratified, seed 0" in result.stdout
     page = (folder / "report.html").read_text(encoding="utf-8")
@@ -139,7 +140,7 @@ def test_summary_says_question_answer_split_seed_and_report(club):
     assert result.stdout.endswith(f"\nreport: {folder / 'report.html'}\n")
     assert result.stderr == (
         "note: All 900 edges were listed one way; each was made two-way.\n"
-        "note: 2 nodes have no edge: no filter reaches them.\n"
+        "note: 2 nodes have no edge: they are predicted from their own columns.\n"
     )
     assert "nan" not in result.stdout.split()
 
@@ -247,4 +248,4 @@ def test_info(tmp_path):
     assert (card["nodes"], card["edges"]) == (300, 900)
     assert len(card["density"]["density"]) == len(card["density"]["eigenvalues"])
     notes = longnn("info", "csbm").stderr.splitlines()
-    assert notes == ["note: 5 nodes have no edge: no filter reaches them."]
+    assert notes == ["note: 5 nodes have no edge: they are predicted from their own columns."]

@@ -99,8 +99,8 @@ def isolated_note(isolated: int) -> list[str]:
     """What to say of nodes without an edge, if there are any."""
     if not isolated:
         return []
-    them = "it" if isolated == 1 else "them"
-    return [f"{counted(isolated, 'node')} {have(isolated)} no edge: no filter reaches {them}."]
+    they = "it is predicted from its" if isolated == 1 else "they are predicted from their"
+    return [f"{counted(isolated, 'node')} {have(isolated)} no edge: {they} own columns."]
 
 
 def check_directed(directed: Directed) -> Directed:

@@ -294,7 +294,7 @@ def _warnings(card: GraphCard, *, by_chance: bool) -> list[str]:
         found.append("There are no edges: a graph filter has nothing to work on.")
     if card.components is not None and card.components - card.isolated_nodes > 1:
         found.append(
-            f"The graph falls into {card.components} components; the largest holds "
+            f"The graph has {card.components} pieces without an edge between them; the largest has "
             f"{100 * (card.largest_component_share or 0):.0f} % of the nodes."
         )
     if card.labelled_share == 0:

@@ -73,7 +73,7 @@ def from_data(
     >>> edges = torch.tensor([[0, 1], [1, 1]])
     >>> from_data({"x": torch.eye(3), "edge_index": edges, "y": torch.arange(3)}).notes
     ('The edge was listed one way; it was made two-way.', '1 self loop was dropped.', \
-'1 node has no edge: no filter reaches it.')
+'1 node has no edge: it is predicted from its own columns.')
     """
     data = as_tensors(data)
     x = _features(data.get("x"))

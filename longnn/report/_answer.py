@@ -66,7 +66,9 @@ def answer_text(run: RunRecord) -> str:
         clauses.append(f"{rivals[0].title} {baseline_score(rivals[0], run.metric)}")
     baseline = best_baseline(run)
     if baseline is not None:
-        clauses.append(f"the graph {effect_text(gain_over(baseline, run.metric), run.metric)}")
+        alike = ", compared with the same models without it" * (baseline.name == "joined")
+        effect = effect_text(gain_over(baseline, run.metric), run.metric)
+        clauses.append(f"the graph {effect}{alike}")
     return "; ".join(clauses) + "."
 
 

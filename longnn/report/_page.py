@@ -266,7 +266,7 @@ def absences(run: RunRecord) -> list[str]:
     if run.repeats[0].split.test and not run.importance:
         absent.append(
             "Which columns count was not computed: the graph is on disk, or large, or has words "
-            "for columns. `run.column_importance(1)` computes it in Python."
+            "for columns. In Python, run.column_importance(1) computes it."
         )
     if run.data.task == "classification" and counts is None:
         absent.append("The record has no confusion matrix.")

@@ -368,7 +368,7 @@ def importance_text(run: RunRecord) -> str:
     *others, last = most
     names = f"{', '.join(others)} and {last}" if others else last
     cost = difference_text(run.importance[most[0]], run.metric)
-    return f"What counts most: {names}. Without {most[0]} the score would lose {cost}."
+    return f"What counts most: {names}. Where {most[0]} is shuffled, the score loses {cost}."
 
 
 def class_names(run: RunRecord, count: int) -> list[str]:

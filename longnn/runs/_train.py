@@ -156,7 +156,7 @@ def resume(
     checkpoint_every: float = CHECKPOINT_EVERY,
     began: float | None = None,
 ) -> Run:
-    """Go on with an interrupted run, from its folder alone, to the bits it would have had.
+    """Continue an interrupted run from its folder alone; the result is identical.
 
     Arguments as in :func:`train`.
 

@@ -502,7 +502,8 @@ def _trials(record: SearchRecord) -> str:
     caption = f"The best {best} of {len(complete)} trials trained to the end"
     if len(rows) > best and record.start is not None:
         caption += f", and the {record.start.name} one"
-    return html.table(caption, ["trial", "validation", "epochs", *searched], rows, words=[])
+    words = [] if record.model else [3, 4]
+    return html.table(caption, ["trial", "validation", "epochs", *searched], rows, words=words)
 
 
 def _shown_values(record: SearchRecord, trial: TrialRecord) -> list[str]:

@@ -75,7 +75,7 @@ def test_a_graph_counted_by_hand():
     assert card.feature_density == pytest.approx(5 / 12)
     assert (card.duplicate_rows, card.zero_rows) == (2, 2)
     assert card.warnings == (
-        "The graph falls into 3 components; the largest holds 50 % of the nodes.",
+        "The graph has 3 pieces without an edge between them; the largest has 50 % of the nodes.",
         "Classes with fewer than 5 labelled nodes: a, b.",
         "Nodes whose features are all zero: 2.",
         "Nodes whose features repeat those of another: 2 (33 %); copies across splits flatter "

@@ -93,7 +93,7 @@ def test_brings_types_to_one_form_and_leaves_the_input_alone():
     assert d.default_split == "own"
     assert d.notes == (
         "The edge was listed one way; it was made two-way.",
-        "1 node has no edge: no filter reaches it.",
+        "1 node has no edge: it is predicted from its own columns.",
         "1 node in a mask has no label and was left out.",
     )
     assert data.edge_index.dtype == torch.int32

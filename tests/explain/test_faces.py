@@ -90,7 +90,7 @@ def test_all_predictions_at_once(run):
     starts = (
         "lon: ",
         "explained: ",
-        "columns that count",
+        "columns that count, by what the test score loses",
         "by distance: the node itself",
         "largest features",
         "most inf",

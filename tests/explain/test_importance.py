@@ -41,7 +41,7 @@ def test_a_planted_column_is_first_and_noise_is_worth_nothing(run):
     assert abs(run.record.importance["height"].mean) < 0.05
     assert load_run(run.folder).column_importance() == run.record.importance
     page = (run.folder / "report.html").read_text()
-    assert "What counts most: team. Without team the score would lose" in page
+    assert "What counts most: team. Where team is shuffled, the score loses" in page
 
 
 def test_the_score_lost_is_that_of_a_file_with_shuffled_cells(run, folder, tmp_path):
