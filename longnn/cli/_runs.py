@@ -199,11 +199,10 @@ def _show_by(run: "longnn.runs.Run", column: str, json_: bool) -> None:
     if json_:
         print_json({"by": column, "categories": rows})
         return
-    scored = {key for row in rows for key in row if key in METRICS}
-    metrics = [key for key in dict.fromkeys([run.record.metric, *METRICS]) if key in scored][:SHOWN]
+    metrics = [m for m in dict.fromkeys([run.record.metric, *METRICS]) if m in rows[0]][:SHOWN]
     cells = [
-        [str(row[column]), f"{row['test nodes']:,}"]
-        + [longnn.report.score_text(row[m] if row[m] is not None else math.nan, m) for m in metrics]
+        [row[column], f"{row['test nodes']:,}"]
+        + [longnn.report.score_text(math.nan if row[m] is None else row[m], m) for m in metrics]
         for row in rows
     ]
     head = [column, "test nodes", *(metric_of(metric).name for metric in metrics)]
