@@ -81,6 +81,14 @@ def test_rows_follow_the_validation_nodes(tmp_path, no_report):
     assert found == pytest.approx(run.record.repeats[0].scores["test"])
 
 
+def test_another_prepared_graph_is_predicted(run, tmp_path):
+    stored = write_graph(tmp_path / "new", small(60, seed=1))
+    by_rows, whole = (
+        run.predict(load_stored(stored.folder, rows=rows))["p_plus"] for rows in (True, False)
+    )
+    np.testing.assert_allclose(by_rows, whole, atol=1e-5)
+
+
 def test_another_number_of_features_is_an_error(run, tmp_path):
     stored = write_graph(tmp_path / "new", small(60, 4))
     with pytest.raises(DataError, match="Expected 6 features"):

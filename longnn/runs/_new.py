@@ -63,9 +63,11 @@ def has_changed(source: Source | None, load: Callable[[], object]) -> bool:
 
 def added(dataset: NodeDataset) -> np.ndarray | None:  # bool (nodes,)
     """Which nodes of a graph that has grown were added last; None where none were."""
-    files = None if dataset.source is None else files_of(dataset.source)
-    if files is None or not files.options.more_rows:
+    source = dataset.source
+    if source is None or not source.options.get("more_rows") or is_prepared(source.graph):
         return None
+    files = files_of(source)
+    assert files is not None
     ids = pyarrow.array(map(str, dataset.ids), pyarrow.string())
     return np.asarray(pc.is_in(ids, value_set=files.added_ids()))
 
