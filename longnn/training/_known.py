@@ -60,7 +60,7 @@ ALIKE = 0.1
 #: And by less than this share of the largest.
 ROUNDING = 1e-5
 #: Cells of the signals of one block of columns.
-CELLS = 1 << 26
+CELLS = 1 << 24
 _LEAST = 1e-12
 
 

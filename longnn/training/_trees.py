@@ -29,7 +29,7 @@ PATIENCE = 50
 #: Rows of stored terms that a training reads at most, and rows x columns x outputs: trees need them
 #: all at once, and pass over all for every tree. Without the second limit a million labelled nodes
 #: of ten classes took longer than the filter that they are compared with.
-MOST_ROWS, MOST_WORK = 500_000, 200_000_000
+MOST_ROWS, MOST_WORK = 500_000, 50_000_000
 #: The same on every machine, with any number of threads.
 _FIXED = {
     "deterministic": True,
