@@ -168,16 +168,18 @@ def page(record: Record) -> str:
     )
     table = Table("Large graphs, every command", note, heads)
     for graph in record["graphs"]:
-        stages, run = [graph["stages"][stage] for stage in STAGES], graph["run"]
-        costs = [(s["seconds"], s["cpu_seconds"]) for s in stages]
-        costs.append((sum(wall for wall, _ in costs), sum(busy for _, busy in costs)))
-        loads = [s["load"] for s in stages]
+        there = {stage: graph["stages"][stage] for stage in STAGES if stage in graph["stages"]}
+        costs = {stage: (s["seconds"], s["cpu_seconds"]) for stage, s in there.items()}
+        total = [sum(cost) for cost in zip(*costs.values(), strict=True)]
         row = [f"{graph['nodes']:,}", f"{EDGES * graph['nodes']:,}", graph["memory"]]
-        row += [f"{wall:.0f} ({busy:.0f})" for wall, busy in costs]
-        row += [f"{run['epochs']}{', all' if graph['epochs'] else ''}"]
-        row += [f"{max(s['peak_gb'] for s in stages):.2f} GB", f"{graph['disk_gb']:.1f} GB"]
-        row += [f"{100 * run['scores']['test']['accuracy']:.1f} %"]
-        row += [f"{min(loads):.0f} to {max(loads):.0f}"]
+        for wall, busy in (*(costs.get(stage, (None, None)) for stage in STAGES), total):
+            row.append("-" if wall is None else f"{wall:.0f} ({busy:.0f})")
+        run, loads = graph.get("run"), [s["load"] for s in there.values()]
+        limit = ", all" if graph["epochs"] else ""
+        row.append("-" if run is None else f"{run['epochs']}{limit}")
+        row += [f"{max(s['peak_gb'] for s in there.values()):.2f} GB", f"{graph['disk_gb']:.1f} GB"]
+        row.append("-" if run is None else f"{100 * run['scores']['test']['accuracy']:.1f} %")
+        row.append(f"{min(loads):.0f} to {max(loads):.0f}")
         table.rows.append(row)
     setup: dict[str, Any] = {
         "edges": EDGES,
@@ -188,6 +190,7 @@ def page(record: Record) -> str:
     setup |= {"degree": DEGREE, "dtype": DTYPE, **record["graphs"][0]["machine"]}
     lines = [*table.markdown(), "", SETUP.format(**setup), ""]
     for graph in record["graphs"]:
+        lines += [graph["note"], ""] if graph.get("note") else []
         if PLAIN in graph["stages"]:
             known, less = (graph["stages"][stage] for stage in ("train", PLAIN))
             wall, busy = (known[key] - less[key] for key in ("seconds", "cpu_seconds"))
@@ -197,6 +200,8 @@ def page(record: Record) -> str:
                 "",
             ]
     alike = [graph for graph in record["graphs"] if graph["epochs"] is not None]
+    if len(alike) < 2:
+        return "\n".join(lines).rstrip() + "\n"
     note = "Time grows like the number of nodes to this power; in brackets processor time."
     sizes = [f"{a['nodes']:,} to {b['nodes']:,}" for a, b in pairwise(alike)]
     growth = Table("Growth", note, ["stage", *sizes])
