@@ -8,7 +8,7 @@ from torch import Tensor
 
 from longnn.data._dataset import BESIDE, MASKS, TASKS, UNLABELLED, Task, known_labels
 from longnn.data._errors import DataError, counted, have, was
-from longnn.data._features import plain_tensor
+from longnn.data._features import form, plain_tensor
 from longnn.data._tensors import GraphTensors
 
 #: More distinct whole numbers than this may be classes or a quantity: a note names the other.
@@ -52,11 +52,13 @@ def read_answers(
     """
     guessed, notes = task is None, []
     y, task = read_labels(data.get("y"), task, nodes)
-    beside = {
-        key: plain_tensor(data[key], key).to_dense().to(kind)
-        for key, kind in BESIDE.items()
-        if data.get(key) is not None
-    }
+    beside: dict[str, Tensor] = {}
+    for key, kind in BESIDE.items():
+        values = data.get(key)
+        if values is not None:
+            if not isinstance(values, Tensor) or values.shape != (nodes,):
+                raise DataError(f"Expected `{key}` as a tensor ({nodes},) (got {form(values)}).")
+            beside[key] = plain_tensor(values, key).to_dense().to(kind)
     if "node_weight" in beside:
         y = without_labels(y, beside["node_weight"] == 0)
     if task == "classification" and classes is None:

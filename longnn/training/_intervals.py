@@ -207,12 +207,10 @@ class Errors(Schema):
         count = len(errors)
         ranks = np.unique(np.ceil(np.linspace(min(count, 1), count, min(count, KEPT))).astype(int))
         values, order = errors.double().sort()
-        if weight is not None:
-            reached = weight.double().cpu()[order].cumsum(0).numpy()
-            reached = reached * (count / reached[-1]) if count else reached
-            values = values[np.searchsorted(reached, ranks - 1e-6).clip(max=count - 1)]
-        else:
-            values = values[ranks - 1]
+        weight = torch.ones(count) if weight is None else weight.cpu()
+        reached = weight.double()[order].cumsum(0).numpy()
+        reached = reached * (count / reached[-1:])
+        values = values[np.searchsorted(reached, ranks - 1e-6).clip(max=count - 1)]
         return cls(count, tuple(ranks.tolist()), tuple(values.tolist()), spread)
 
     def quantile(self, coverage: float) -> float:

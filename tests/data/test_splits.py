@@ -102,6 +102,12 @@ def test_groups_that_make_no_split(d, message):
         make_split(d, "group")
 
 
+@pytest.mark.parametrize("weight", [[1.0] * 20, torch.ones(20, 2), torch.ones(19)])
+def test_weights_of_another_form(weight):
+    with pytest.raises(DataError, match=r"`node_weight` as a tensor \(20,\) \(got"):
+        ring(labels(10, 10), node_weight=weight)
+
+
 def test_every_labelled_node_has_a_group():
     group = torch.arange(20).where(torch.arange(20) != 7, -1)
     with pytest.raises(DataError, match=r"`node_group` >= 0 of every labelled node \(got -1 of"):
