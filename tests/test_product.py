@@ -6,7 +6,7 @@ import scipy.sparse
 import torch
 
 from longnn.graphs import GraphOperator, apply_filter
-from longnn.matrices import SparseMatrix, is_wide, multiply
+from longnn.matrices import SparseMatrix, is_wide
 from longnn.matrices import _layout as product_module
 
 from .helpers import random_graph, random_tensor
@@ -26,7 +26,7 @@ def random_csr(rows, columns, share, index=np.int32, seed=0):
 def test_it_is_that_of_scipy(channels, share, index):
     matrix, arrays = random_csr(37, 23, share, index)
     dense = random_tensor(23, channels, dtype=torch.float32)
-    found = multiply(*arrays, dense)
+    found = product_module.multiply(*arrays, dense)
     assert is_wide(*arrays, dense) == (channels >= WIDE and share > 0)
     assert found.shape == (37, channels)
     expected = torch.from_numpy(matrix.astype(np.float64) @ dense.double().numpy())
@@ -37,10 +37,10 @@ def test_float64_and_rows_that_are_not_contiguous():
     matrix, (crow, col, values) = random_csr(9, 9, 0.3)
     dense = random_tensor(64, 9, dtype=torch.float32).T
     expected = torch.from_numpy(matrix @ dense.numpy())
-    torch.testing.assert_close(multiply(crow, col, values, dense), expected)
+    torch.testing.assert_close(product_module.multiply(crow, col, values, dense), expected)
     assert not is_wide(crow, col, values.double(), dense.double())
     torch.testing.assert_close(
-        multiply(crow, col, values.double(), dense.double()).float(), expected
+        product_module.multiply(crow, col, values.double(), dense.double()).float(), expected
     )
 
 
@@ -49,7 +49,9 @@ def test_rows_that_nobody_asks_for_do_not_count():
     dense = torch.ones(3, 64)
     dense[2] = torch.nan
     arrays = (torch.tensor([0, 1, 2]), torch.tensor([0, 1]), torch.tensor([2.0, 3.0]))
-    assert torch.equal(multiply(*arrays, dense), torch.tensor([[2.0], [3.0]]).expand(2, 64))
+    assert torch.equal(
+        product_module.multiply(*arrays, dense), torch.tensor([[2.0], [3.0]]).expand(2, 64)
+    )
 
 
 def test_gradients_are_those_of_a_dense_product():

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from longnn import kernels
 from longnn._base.autograd import differentiable, save_inputs, side_by_side
-from longnn.matrices import csr, is_wide, multiply
+from longnn.matrices import csr, is_wide, sum_rows
 
 #: Numbers of a row below which broadcasting over rows is slow: it goes row by row.
 WIDE_ROW = 256
@@ -25,70 +25,83 @@ GROUP, FILLED = 4, range(3, 32)
 
 
 class Tiles:
-    """Signals of one shape (nodes, channels), laid out for a CPU.
+    """Signals of one shape (nodes, channels), laid out for a CPU as wide rows.
 
-    Channels are filled up with zeros to ``width`` of them. And nodes are seen as fewer and wider
-    rows: with eight channels a product with one coefficient per channel runs over eight numbers
-    at a time; several nodes taken as one row, with the coefficients repeated, run four times
-    faster. Nodes are filled up with zeros to a whole number of rows.
+    A signal of many channels stays as it is. Of fewer, channels are filled up with zeros to
+    ``width`` of them. And nodes are seen as fewer and wider rows: with eight channels a product
+    with one coefficient per channel runs over eight numbers at a time; several nodes taken as one
+    row, with the coefficients repeated, run four times faster. Nodes are filled up with zeros to a
+    whole number of rows.
     """
 
-    def __init__(self, signal: Tensor) -> None:
+    def __init__(self, signal: Tensor, *, plain: bool) -> None:
+        self.plain = plain
         self.nodes, self.channels = signal.shape
         group = GROUP if self.channels in FILLED else 1
-        self.width = -(-self.channels // group) * group
-        self.repeat = -(-WIDE_ROW // max(self.width, 1))
+        self.width = self.channels if plain else -(-self.channels // group) * group
+        self.repeat = 1 if plain else -(-WIDE_ROW // max(self.width, 1))
         self.rows = -(-self.nodes // self.repeat)
 
-    def new(self, like: Tensor, count: int) -> list[tuple[Tensor, Tensor]]:
-        """Signals of zeros, shape (nodes, width), and the same memory as wide rows."""
-        # Each apart: the system takes very large pieces of memory back at once.
-        each = [like.new_zeros(self.rows, self.repeat * self.width) for _ in range(count)]
-        return [(wide.view(-1, self.width)[: self.nodes], wide) for wide in each]
+    def new(self, like: Tensor) -> Tensor:
+        """Rows of zeros."""
+        return like.new_zeros(self.rows, self.repeat * self.width)
 
-    def cut(self, signal: Tensor) -> Tensor:
-        """A view of the channels that count: (..., width) to (..., channels)."""
-        return signal[..., : self.channels]
+    def lay(self, signal: Tensor, like: Tensor) -> Tensor:
+        """The rows of a signal, in the type of another tensor: a copy, but not of a plain one."""
+        if self.plain:
+            return signal.detach().contiguous()
+        rows = self.new(like)
+        self.signal(rows).copy_(signal)
+        return rows
+
+    def full(self, rows: Tensor) -> Tensor:
+        """Rows as a signal (nodes, width), a view."""
+        return rows.view(-1, self.width)[: self.nodes]
+
+    def signal(self, rows: Tensor) -> Tensor:
+        """The channels that count of it: (nodes, channels), a view."""
+        return self.full(rows)[:, : self.channels]
 
     def coefficients(self, beta: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
         """Each degree's coefficients, (degree+1, channels), repeated to the width of a row."""
+        if self.plain:
+            return beta.to(dtype).unbind()
         wide = beta.new_zeros(len(beta), self.repeat, self.width, dtype=dtype)
-        self.cut(wide).copy_(beta[:, None])
+        wide[..., : self.channels].copy_(beta[:, None])
         return wide.flatten(1).unbind()
 
     def sums(self, wide: Tensor) -> Tensor:
         """Sums over the nodes of a row: (degree+1, row) to (degree+1, channels)."""
-        return self.cut(wide.view(-1, self.repeat, self.width).sum(1))
+        return wide.view(-1, self.repeat, self.width).sum(1)[:, : self.channels]
 
 
 def chebyshev_terms(
-    crow: Tensor,
-    col: Tensor,
-    values: Tensor,
-    degree: int,
-    previous: tuple[Tensor, Tensor],  # H, of shape (nodes, width), and its wide rows
-    current: tuple[Tensor, Tensor],  # room for another
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield T_0(P) H, ..., T_K(P) H and their wide rows; valid until the one after the next."""
-    yield previous
+    crow: Tensor, col: Tensor, values: Tensor, degree: int, tiles: Tiles, first: Tensor
+) -> Iterator[Tensor]:
+    """Yield T_0(P) H, ..., T_K(P) H as rows, the first as given; valid until the one after the
+    next."""
+    yield first
     if degree == 0:
         return
-    matrix = csr(crow, col, values, len(previous[0]))
-    wide = is_wide(crow, col, values, previous[0])
-    if wide:
-        current[0].copy_(multiply(crow, col, values, previous[0]))
-    else:
-        current[0].addmm_(matrix, previous[0], beta=0)  # mm makes zeros of its own first
-    yield current
-    doubled = 2 * values if wide else values
-    for _ in range(2, degree + 1):
-        # T_{j} = 2 P T_{j-1} - T_{j-2}, written over T_{j-2}.
-        if wide:
-            torch.sub(multiply(crow, col, doubled, current[0]), previous[0], out=previous[0])
-        else:
-            torch.addmm(previous[0], matrix, current[0], beta=-1, alpha=2, out=previous[0])
-        previous, current = current, previous
+    if tiles.plain:  # T_j = 2 P T_{j-1} - T_{j-2}, each in the memory of its product
+        values = values.detach()
+        doubled, previous, current = 2 * values, first, sum_rows(crow, col, values, first)
         yield current
+        for _ in range(2, degree + 1):
+            following = sum_rows(crow, col, doubled, current).sub_(previous)
+            previous, current = current, following
+            yield current
+        return
+    matrix = csr(crow, col, values, tiles.nodes)
+    rows, other = tiles.new(values), first
+    current, previous = tiles.full(rows), tiles.full(other)
+    current.addmm_(matrix, previous, beta=0)  # mm makes zeros of its own first
+    yield rows
+    for _ in range(2, degree + 1):
+        # The same, written over T_{j-2}.
+        torch.addmm(previous, matrix, current, beta=-1, alpha=2, out=previous)
+        rows, other, current, previous = other, rows, previous, current
+        yield rows
 
 
 def terms_of(
@@ -96,11 +109,35 @@ def terms_of(
 ) -> Iterator[Tensor]:
     """Yield T_0(P) H, ..., T_K(P) H, shape (nodes, channels); valid until the one after the
     next."""
-    tiles = Tiles(signal)
-    first, room = tiles.new(values, 2)
-    tiles.cut(first[0]).copy_(signal)
-    for term, _ in chebyshev_terms(crow, col, values, degree, first, room):
-        yield tiles.cut(term)
+    tiles = Tiles(signal, plain=is_wide(crow, col, values, signal))
+    rows = tiles.lay(signal, values)
+    for term in chebyshev_terms(crow, col, values, degree, tiles, rows):
+        yield tiles.signal(term)
+
+
+def _filter_on_cpu(
+    crow: Tensor,
+    col: Tensor,
+    values: Tensor,
+    signal: Tensor,
+    coefficients: Tensor,
+    beside: Tensor | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """The sum over j of T_j(P) S * beta_j, and the sums over the rows of H * T_j(P) S, (degree+1,
+    channels), for another signal H if there is one."""
+    wide = signal.to(values.dtype)
+    tiles = Tiles(wide, plain=is_wide(crow, col, values, wide))
+    h = None if beside is None else tiles.lay(beside.to(values.dtype), values)
+    beta, moments, out = tiles.coefficients(coefficients, values.dtype), list[Tensor](), None
+    first = tiles.lay(wide, values)
+    terms = chebyshev_terms(crow, col, values, len(beta) - 1, tiles, first)
+    for term, b in zip(terms, beta, strict=True):
+        out = term * b if out is None else out.addcmul_(term, b)
+        if h is not None:
+            moments.append(torch.linalg.vecdot(h, term, dim=0))
+    assert out is not None
+    filtered = tiles.signal(out).to(signal.dtype, copy=not tiles.plain)  # no view of more
+    return filtered, tiles.sums(torch.stack(moments)) if moments else None
 
 
 @torch.library.custom_op("longnn::chebyshev_filter", mutates_args=())
@@ -113,13 +150,7 @@ def chebyshev_filter(
         wide = signal.to(values.dtype).contiguous()
         filtered, _ = kernels.chebyshev_filter(crow, col, values, wide, coefficients.contiguous())
         return filtered.to(signal.dtype)
-    tiles = Tiles(signal)
-    first, room, (out, rows) = tiles.new(values, 3)
-    tiles.cut(first[0]).copy_(signal)
-    terms = chebyshev_terms(crow, col, values, degree, first, room)
-    for (_, term), b in zip(terms, tiles.coefficients(coefficients, values.dtype), strict=True):
-        rows.addcmul_(term, b)
-    return tiles.cut(out).to(signal.dtype, copy=True)  # no view: it may be changed in place
+    return _filter_on_cpu(crow, col, values, signal, coefficients)[0]
 
 
 @torch.library.custom_op("longnn::chebyshev_filter_backward", mutates_args=())
@@ -135,18 +166,9 @@ def chebyshev_filter_backward(
         )
         assert moments is not None
         return filtered.to(signal.dtype), moments
-    tiles = Tiles(signal)
-    first, room, (d_signal, rows), (h, h_rows) = tiles.new(values, 4)
-    tiles.cut(first[0]).copy_(grad)
-    tiles.cut(h).copy_(signal)
-    moments = rows.new_empty(degree + 1, rows.shape[1])
-    terms = chebyshev_terms(crow, col, values, degree, first, room)
-    beta = tiles.coefficients(coefficients, values.dtype)
-    for (_, term), b, moment in zip(terms, beta, moments.unbind(), strict=True):
-        rows.addcmul_(term, b)
-        torch.linalg.vecdot(h_rows, term, dim=0, out=moment)
-    d_signal = tiles.cut(d_signal).to(signal.dtype, copy=True)
-    return d_signal, tiles.sums(moments).to(coefficients.dtype, copy=True)
+    d_signal, d_beta = _filter_on_cpu(crow, col, values, grad, coefficients, signal)
+    assert d_beta is not None
+    return d_signal.to(signal.dtype), d_beta.to(coefficients.dtype, copy=True)
 
 
 @chebyshev_filter.register_fake

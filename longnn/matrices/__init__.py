@@ -10,8 +10,8 @@ from longnn.matrices._layout import (
     csr_to_scipy,
     is_canonical,
     is_wide,
-    multiply,
     nonzero_share,
+    sum_rows,
     take_columns,
 )
 from longnn.matrices._noise import drop_, dropout
@@ -44,7 +44,7 @@ __all__ = [
     "dropout",
     "is_canonical",
     "is_wide",
-    "multiply",
     "nonzero_share",
+    "sum_rows",
     "take_columns",
 ]

@@ -47,8 +47,12 @@ def multiply(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor
     """
     if not is_wide(crow, col, values, dense):
         return csr(crow, col, values, dense.shape[0]) @ dense
-    rows = dense.detach().contiguous()
-    return torch.embedding_bag(rows, col, crow, False, _SUM, False, values.detach(), True)[0]
+    return sum_rows(crow, col, values.detach(), dense.detach().contiguous())
+
+
+def sum_rows(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
+    """The same where it is known to be quicker, of tensors that nothing depends on."""
+    return torch.embedding_bag(dense, col, crow, False, _SUM, False, values, True)[0]
 
 
 #: Share of nonzeros up to which values count as sparse. Up to here a CPU multiplies them faster
