@@ -63,13 +63,14 @@ def column_importance(
     if draws < 1:
         return {}
     known = trained.problem(dataset, known="run").known  # as it is, whatever is shuffled
-    trained = dataclasses.replace(trained, heard=known and known.part(torch.from_numpy(inside)))
+    known = known and known.part(torch.from_numpy(inside))
     masks = [torch.from_numpy(np.isin(inside, test)) for test in tests]
 
     def scored(x: Tensor, repeat: int) -> float:
         data = copy.copy(near.data)
         data.x = x
-        (said,) = trained.opinions(trained.problem(dataclasses.replace(near, data=data)), [repeat])
+        problem = trained.problem(dataclasses.replace(near, data=data), known="none")
+        (said,) = trained.opinions(dataclasses.replace(problem, known=known), [repeat])
         return score(said.predicted, near, masks[repeat], trained.readouts[repeat])[metric]
 
     x, sign, rng = near.data.x, metric_of(metric).sign, np.random.default_rng(0)

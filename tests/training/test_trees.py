@@ -188,9 +188,11 @@ def test_contributions_add_up_to_the_prediction(directed, columns):
     np.testing.assert_allclose(part.constant + part.contributions.sum(1), scores, atol=1e-9)
     by_feature = part.constant + part.base + part.features.sum(1)
     np.testing.assert_allclose(by_feature, scores, atol=1e-9)
-    influence, features = form.overall(q, features=True)
+    group = (torch.arange(60) < 20).double()
+    influence, features = form.overall(q, [torch.ones(60).double(), group])
     np.testing.assert_allclose(influence, part.contributions.sum(0), atol=1e-9)
-    np.testing.assert_allclose(features, part.features.sum(0), atol=1e-9)
+    np.testing.assert_allclose(features[0], part.features.sum(0), atol=1e-9)
+    np.testing.assert_allclose(features[1], part.features[:20].sum(0), atol=1e-9)
 
 
 @pytest.mark.parametrize(
