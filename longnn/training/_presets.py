@@ -34,6 +34,8 @@ SEED_STEP = 1000
 PATIENCE = 100
 #: Trees take longer than filters where columns times outputs are more than that.
 MOST_COLUMNS = 1000
+#: Spread and extremes of neighbours double the time of trees: of more columns, averages will do.
+MOST_AROUND = 100
 #: What a user may set beside a preset of several models.
 FREE = frozenset(
     [
@@ -57,7 +59,12 @@ FREE = frozenset(
 
 
 def portfolio(
-    preset: str, *, words: bool = True, by_rows: bool = False, numbers: bool = False
+    preset: str,
+    *,
+    words: bool = True,
+    by_rows: bool = False,
+    numbers: bool = False,
+    many: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """The members of a preset by name, as flat tables without what is the user's.
 
@@ -69,6 +76,7 @@ def portfolio(
         by_rows: for a graph on disk: all filters, since few of them have a form there, and one
             with the settings of ``"fast"``, since those that have were chosen for words.
         numbers: for numbers to predict, not classes.
+        many: for many columns: trees see averages of neighbours alone, as they do on disk.
 
     >>> len(portfolio("default"))
     8
@@ -85,16 +93,16 @@ def portfolio(
     if by_rows:
         names.insert(names.index(next(iter(filters))), "table, features")
     known = {**composition["members"], "table, features": _ROWS_OF_TABLE, **filters}
-    if by_rows:
-        names = [known[name].get("on_disk", name) for name in names]
+    if by_rows or many:
+        names = [known[name].get("averages", name) for name in names]
     return {name: _as_its_model(known[name]) for name in names}
 
 
 def _as_its_model(table: Mapping[str, Any]) -> dict[str, Any]:
     """A member, filled up with the member of the preset ``"default"`` that it is ``like``; the one
-    that stands for it on disk is no option."""
+    that sees averages alone is no option."""
     own = dict(table)
-    like, _ = own.pop("like", None), own.pop("on_disk", None)
+    like, _ = own.pop("like", None), own.pop("averages", None)
     return {**_read("portfolio.toml")["default"].get(like, {}), **own}
 
 
@@ -128,6 +136,7 @@ def members_of(config: Config, dataset: NodeDataset, *, every: bool = False) -> 
         words=not is_for_trees(dataset),
         by_rows=backing.by_rows,
         numbers=dataset.task == "regression",
+        many=dataset.num_features > MOST_AROUND,
     )
     seeds = SEEDS[config.preset]
     tables: dict[str, tuple[Mapping[str, Any], int]] = {
