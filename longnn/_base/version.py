@@ -1,3 +1,3 @@
 """The version of the package, in one place."""
 
-__version__ = "0.13.0"
+__version__ = "0.14.0"
