@@ -184,7 +184,7 @@ def deed_of(words: str) -> str:
     >>> deed_of("mild low-pass (3 of 4 channels), peak at 0")
     "mostly averages over neighbours, but keeps much of a node's own"
     >>> deed_of("mixed (9 channels: 5 low-pass, 3 comb, 1 other), peak at 0")
-    'does several things at once: most often it averages over neighbours'
+    'averages over neighbours, among other things'
     >>> deed_of("98 % even (common targets or sources), 2 % odd (along arcs)")
     'mostly compares nodes with common targets or common sources'
     """
@@ -193,8 +193,8 @@ def deed_of(words: str) -> str:
     if kind == "mixed":
         most = re.search(r": \d+ ([\w-]+)", words)
         first = most[1] if most else ""
-        how = f": most often it {DEEDS[first]}" if first in DEEDS else ""
-        return f"does several things at once{how}"
+        known = first in DEEDS
+        return f"{DEEDS[first]}, among other things" if known else "does several things at once"
     if first == "all-pass" or not first:
         return DEEDS.get(first, "")
     but = ", but keeps much of a node's own" if kind.startswith("mild") else ""

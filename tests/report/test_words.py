@@ -164,8 +164,8 @@ def test_the_question(runs, values, question):
         (["all-pass, height 1"], "takes a node's own columns as they are, whatever its"),
         (
             ["mixed (8 channels: 4 comb, 4 low-pass)", *["low-pass"] * 3],
-            "first does several things at once: most often it uses averages over neighbours and "
-            "differences from them in turns; then it mostly averages over neighbours.",
+            "first uses averages over neighbours and differences from them in turns, among other "
+            "things; then it mostly averages over neighbours.",
         ),
         (["not finite: training diverged"], "does has no plain name; its numbers are below."),
     ],
