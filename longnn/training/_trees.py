@@ -30,6 +30,8 @@ PATIENCE = 50
 #: all at once, and pass over all for every tree. Without the second limit a million labelled nodes
 #: of ten classes took longer than the filter that they are compared with.
 MOST_ROWS, MOST_WORK = 500_000, 50_000_000
+#: Of wider tables a column has fewer bins: the time of a round goes into the bins of all columns.
+WIDE, FEW_BINS = 400, {"max_bin": 63}
 #: The same on every machine, with any number of threads.
 _FIXED = {
     "deterministic": True,
@@ -249,6 +251,7 @@ class Boosting:
         return {
             **_FIXED,
             **aim,
+            **(FEW_BINS if self.model.width > WIDE else {}),
             "seed": self.member.seed % 2**31,
             "num_threads": torch.get_num_threads(),
             "num_leaves": self.model.leaves,
