@@ -20,6 +20,8 @@ from longnn.report._words import (
 
 #: Classes that a question names, and characters that their names may have together.
 LISTED, CHARACTERS = 5, 60
+#: Edges beyond which known answers may take too long.
+LARGE = 100_000
 #: Baselines that are no rivals: they compare like with like, or know nothing.
 NO_RIVALS = ("constant", "joined", "plain")
 
@@ -95,9 +97,10 @@ def known_text(run: RunRecord) -> str:
             return f"Using the known answers of other nodes {effect}; without them: {without}."
     if run.config.get("known_answers", "none") == "none" or not run.baselines:
         return ""
+    large = ", or the graph is too large for them" * (run.data.card.get("edges", 0) > LARGE)
     return (
         "Known answers of other nodes are not used: the validation nodes do not show that they "
-        "help."
+        f"help{large}."
     )
 
 

@@ -59,6 +59,8 @@ LEAST_SCALE = 0.1
 ALIKE = 0.1
 #: And by less than this share of the largest.
 ROUNDING = 1e-5
+#: Edges times outputs up to which answers are carried on: a minute or two on two cores.
+MOST_WORK = 20_000_000
 #: Cells of the signals of one block of columns.
 CELLS = 1 << 24
 _LEAST = 1e-12
@@ -120,9 +122,9 @@ class Around:
 
     @classmethod
     def of(cls, dataset: NodeDataset, dtype: torch.dtype) -> Self | None:
-        """The graph of a dataset; None where a product with it takes too long."""
+        """The graph of a dataset; None where products with it take too long."""
         operator = dataset.backing.operator()
-        if operator is None:
+        if operator is None or dataset.num_edges * dataset.outputs > MOST_WORK:
             return None
         operator = operator.to(dtype)
         places = torch.from_numpy(dataset.backing.places())

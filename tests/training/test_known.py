@@ -280,3 +280,12 @@ def test_few_nodes_do_not_decide_whether_known_answers_of_numbers_are_used():
     loud = noise.clone()
     loud[val.nonzero()[:2, 0]] = 40.0
     assert not learn(around, predicted, loud, train, val, "regression").filter.used
+
+
+def test_a_graph_of_too_much_work_is_left_out(monkeypatch):
+    graph = from_data(
+        Data(x=torch.rand(4, 2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.rand(4))
+    )
+    assert Around.of(graph, torch.float32) is not None
+    monkeypatch.setattr("longnn.training._known.MOST_WORK", 0)
+    assert Around.of(graph, torch.float32) is None
