@@ -146,6 +146,17 @@ def test_one_model_alone(model, tmp_path):
     assert differ(quick, slowly(run, tmp_path / "new", NEW, near)) < 1e-5
 
 
+def test_trees_see_what_is_around_a_new_node(tmp_path):
+    """Many rounds, so that there are trees that ask for the extremes of its neighbours."""
+    settings = {"model": "trees", "columns": "around", "known_answers": "none", "baselines": False}
+    run = longnn.train(street(tmp_path / "street", answers()), settings, tmp_path / "run")
+    for k in range(6):
+        near = [f"house {3 + 7 * k}", f"house {90 + 5 * k}"][: 1 + k % 2]
+        quick = run.predict_one(NEW, near)
+        assert quick["exact"]
+        assert differ(quick, slowly(run, tmp_path / f"new {k}", NEW, near)) < 1e-5
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("model", sorted(longnn.registry.MODELS))
 def test_every_model_alone(model, tmp_path):

@@ -189,9 +189,11 @@ class Served:
             # Neighbours are counted in whole rows, of the rim, too.
             counts = np.concatenate([[len(weight) + own], np.diff(rows.indptr) + (edge > 0)])
             row = torch.arange(count).repeat_interleave(torch.from_numpy(counts))
+            col = row.clone()  # of the new node alone, whose neighbours follow it, are ends needed
+            col[: counts[0]] = torch.arange(counts[0]) + 1 - own
             ones = torch.ones(len(row), dtype=self.problem.dtype)
             inside = matrix[: count - len(rim)].astype(ones.numpy().dtype)
-            parts[loops] = Part(row, row, ones, inside, rim, [], iter(()))
+            parts[loops] = Part(row, col, ones, inside, rim, [], iter(()))
         return parts
 
     def _ask(
